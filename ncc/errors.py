@@ -1,0 +1,71 @@
+"""What ncc says when a program, a file or a pass is at fault."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import attrs
+
+
+@attrs.frozen
+class Place:
+    """Where a fault stands: a position in a file, a pass, a value; each part may be unknown."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    during: str = ""  # the pass, by its hyphened name
+    value: str = ""  # an op, an instruction, a location, a member: what the reader can search for
+
+    def __str__(self) -> str:
+        spot = ":".join(str(x) for x in (self.file, self.line, self.column) if x)
+        return ", ".join(x for x in (spot, self.during, self.value) if x)
+
+
+class NccError(Exception):
+    """One fault in one sentence: code, place, what was found, and a hint what to do.
+
+    `code` is a key of `ncc.rules`; `said` is the sentence without place and code.
+    """
+
+    def __init__(self, code: str, said: str, place: Place | None = None, hint: str = "") -> None:
+        self.code, self.said, self.place, self.hint = code, said, place or Place(), hint
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        where = f" {self.place}:" if str(self.place) else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.code}{where} {self.said}{hint}"
+
+    def at(self, **parts: str | int) -> NccError:
+        """The same fault with the parts of its place that were not known when it was raised."""
+        known = attrs.asdict(self.place)
+        place = Place(**{k: known[k] or parts.get(k, known[k]) for k in known})
+        return type(self)(self.code, self.said, place, self.hint)
+
+
+class CheckFailed(NccError):
+    """A comparison that was asked for found a difference (exit status 3)."""
+
+
+class UsageError(NccError):
+    """The command line or a file name is wrong (exit status 2)."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """` - did you mean X?`, or nothing when no known word is close."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else ""
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a, b and c`, in the order given."""
+    names = list(words)
+    return (
+        names[0]
+        if len(names) == 1
+        else " and ".join((", ".join(names[:-1]), names[-1]))
+        if names
+        else "nothing"
+    )

@@ -1,0 +1,7 @@
+"""Rules 8: the container."""
+
+from __future__ import annotations
+
+from ncc.rules import Rule
+
+RULES: tuple[Rule, ...] = ()
