@@ -151,6 +151,8 @@ def _sum(tree: ast.expr) -> Affine:
             return _sum(left).plus(_sum(right), -1)
         case ast.BinOp(ast.Constant(int(factor)), ast.Mult(), right):
             return _sum(right).times(factor)
+        case ast.BinOp(ast.UnaryOp(ast.USub(), ast.Constant(int(factor))), ast.Mult(), right):
+            return _sum(right).times(-factor)
         case ast.BinOp(left, ast.Mult(), ast.Constant(int(factor))):
             return _sum(left).times(factor)
         case _:

@@ -55,6 +55,9 @@ class Tensor:
     data: Data | None = None  # of a const
     declared: str = ""  # an input's dtype in the source when `dtype` is a wider stand-in for it
     origin: Origin = attrs.field(default=NOWHERE, eq=False)
+    # of a whole tensor in `sbuf`: the dimensions on its partitions, slowest first; the others lie
+    # inside a partition, row-major
+    partition_dims: tuple[int, ...] = attrs.field(default=(), kw_only=True)
 
 
 @attrs.frozen

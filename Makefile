@@ -1,0 +1,41 @@
+# make demo: set up, then watch one matmul go through every level.  make test: everything once.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test sweep bench book lint setup clean
+.DEFAULT_GOAL := demo
+
+setup: .venv/ready-dev
+demo: .venv/ready
+	$(BIN)/python examples/demo.py demo
+
+test: .venv/ready-dev lint
+	$(BIN)/python -m pytest -q -p no:cacheprovider
+
+sweep: .venv/ready-dev
+	$(BIN)/python tests/sweep.py
+
+bench: .venv/ready-dev
+	$(BIN)/python bench/bench.py
+
+book: .venv/ready-dev
+	$(BIN)/pip install -q -e '.[book]'
+	$(BIN)/python book/build.py
+	$(BIN)/sphinx-build -q -b html book book/_build
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q -e '.[draw]'
+	touch $@
+
+.venv/ready-dev: .venv/ready
+	$(BIN)/pip install -q -e '.[draw,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv demo

@@ -1,0 +1,5 @@
+"""`python -m ncc` is `ncc`."""
+
+from ncc.cli import main
+
+main()

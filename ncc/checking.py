@@ -1,0 +1,167 @@
+"""`ncc check`: the program's meaning before and after every pass, and from the bytes.
+
+Every set of inputs runs at every stage that changed. Whole numbers must agree exactly; random ones
+within the bound that `ncc.interp.bounds` derives from the program's sums, and bit for bit across a
+pass that is marked exact. The first pass that breaks this is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ncc.driver import Plan, Step, run_stage, walk
+from ncc.errors import NccError, Place
+from ncc.stages import Stage
+from ncc.values import Array, random, read_outputs, signature, whole
+
+
+@attrs.define
+class Inputs:
+    """One set of inputs: what it is called, whether results are exact, and what came out so far."""
+
+    name: str
+    arrays: list[Array]
+    exact: bool
+    bounds: list[Any] | None = None  # allowed difference of each output, elementwise; None: exact
+    first: list[Array] = attrs.field(factory=list[Array])
+    last: list[Array] = attrs.field(factory=list[Array])
+
+
+def whole_numbers(stage: Stage) -> Inputs:
+    """Whole numbers drawn so that every sum is exact."""
+    return Inputs("whole numbers", whole(stage, 0), exact=True)
+
+
+def random_numbers(stage: Stage, seed: int = 0) -> Inputs:
+    """Random values, with the difference that rounding may make."""
+    return given(stage, random(stage, seed), "random numbers")
+
+
+def given(stage: Stage, arrays: list[Array], name: str = "given inputs") -> Inputs:
+    """The user's own inputs, compared like random ones."""
+    bounds = None
+    if stage.level == "hlo":
+        from ncc.interp.bounds import allowed
+        from ncc.values import fitted
+
+        bounds = allowed(stage.module, stage.target, fitted(signature(stage)[0], arrays))
+    return Inputs(name, arrays, exact=False, bounds=bounds)
+
+
+@attrs.define
+class Result:
+    """What a check found: a row a stage, and the sentence about the first that differs."""
+
+    rows: list[dict[str, object]] = attrs.field(factory=list[dict[str, object]])
+    failed: str = ""
+    place: Place = Place()
+
+    def summary(self) -> list[str]:
+        """A few lines for a person."""
+        lines: list[str] = []
+        for name in dict.fromkeys(row["inputs"] for row in self.rows):
+            mine = [row for row in self.rows if row["inputs"] == name]
+            largest = max(float(str(row["largest"])) for row in mine)
+            how = "from the bytes too" if any(row["level"] == "neff" for row in mine) else "no bytes"
+            lines.append(f"{name}: {len(mine)} stages agree, largest difference {largest:g} ({how})")
+        return lines if not self.failed else []
+
+
+class _Watcher:
+    """The observer that runs every changed stage and stops at the first that differs."""
+
+    def __init__(self, sets: Sequence[Inputs], result: Result) -> None:
+        self.sets, self.result = sets, result
+
+    def start(self, stage: Stage) -> None:
+        for one in self.sets:
+            one.first = one.last = run_stage(stage, one.arrays)
+            self._row(one, "input", stage, 0.0)
+
+    def step(self, step: Step) -> None:
+        if self.result.failed or not step.changed:
+            return
+        for one in self.sets:
+            try:
+                found = run_stage(step.after, one.arrays)
+            except NccError as fault:
+                self._fail(step, f"the program no longer runs on {one.name}: {fault}")
+                return
+            largest, said = compare(one, found, step)
+            if said:
+                self._fail(step, f"changes the result on {one.name}: {said}")
+                return
+            one.last = found
+            self._row(one, step.name, step.after, largest)
+
+    def _fail(self, step: Step, said: str) -> None:
+        self.result.failed, self.result.place = said, Place(during=step.name)
+        raise Found
+
+    def _row(self, one: Inputs, name: str, stage: Stage, largest: float) -> None:
+        row = {"inputs": one.name, "pass": name, "level": stage.level, "largest": largest}
+        self.result.rows.append(row)
+
+
+class Found(Exception):
+    """The first difference was found; the walk need not go on."""
+
+
+def check(stage: Stage, todo: Plan, sets: Sequence[Inputs], against: str | None = None) -> Result:
+    """Walk the passes of `todo` and compare; `against` names an .npz with the right outputs."""
+    result = Result()
+    try:
+        last = walk(stage, todo, [_Watcher(sets, result)])
+    except Found:
+        return result
+    if against:
+        right = read_outputs(against, last)
+        largest, said = compare(attrs.evolve(sets[0], first=right), sets[0].last, None)
+        if said:
+            result.failed, result.place = f"differs from {against}: {said}", Place(during="the bytes")
+        row = {"inputs": sets[0].name, "pass": against, "level": last.level, "largest": largest}
+        result.rows.append(row)
+    return result
+
+
+def compare(one: Inputs, found: Sequence[Array], step: Step | None) -> tuple[float, str]:
+    """The largest difference from the input stage, and a sentence when it is not allowed."""
+    largest = 0.0
+    for number, (want, got) in enumerate(zip(one.first, found, strict=True)):
+        name = f"out{number}" if len(found) > 1 else "out"
+        difference = _difference(want, got)
+        largest = max(largest, float(difference.max(initial=0.0)))
+        exact = one.exact or (step is not None and step.pass_.exact)
+        base = one.last[number] if exact and not one.exact else want
+        allowed = _allowed(one, number, want)
+        bad = _difference(base, got) > 0 if exact else difference > allowed
+        if exact and not one.exact:
+            bad = bad | (difference > allowed)
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            index = ",".join(map(str, where))
+            was, now = float(np.asarray(base[where])), float(np.asarray(got[where]))
+            return largest, f"{name}[{index}] was {was:g}, is {now:g} ({int(bad.sum())} elements differ)"
+    return largest, ""
+
+
+def _difference(want: Array, got: Array) -> Any:
+    """|want − got| in float64; equal infinities and NaN against NaN count as equal."""
+    left, right = np.asarray(want, np.float64), np.asarray(got, np.float64)
+    with np.errstate(invalid="ignore"):
+        found = np.abs(left - right)
+    same = (left == right) | (np.isnan(left) & np.isnan(right))
+    return np.where(same, 0.0, np.where(np.isnan(found), np.inf, found))
+
+
+def _allowed(one: Inputs, number: int, want: Array) -> Any:
+    """How far an output may be off: the derived bound, else 2⁻¹⁴ of the largest value."""
+    if one.exact:
+        return 0.0
+    if one.bounds is not None:
+        return one.bounds[number]
+    return np.abs(np.asarray(want, np.float64)).max(initial=0.0) * 2.0**-14 + 2.0**-126

@@ -1,0 +1,125 @@
+"""The command line: `ncc COMMAND ...`, exit statuses, and how faults are told.
+
+Exit status: 0 done, 1 the program is at fault, 2 usage or a missing file, 3 a check failed, 70 a
+fault in ncc itself.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from ncc.errors import CheckFailed, NccError, UsageError, nearest
+
+# name, where it is (module of ncc.commands, its command), one line of help
+COMMANDS: tuple[tuple[str, str, str], ...] = (
+    ("compile", "compile:compile_", "Compile a program to a NEFF, and look at any stage on the way."),
+    ("run", "run:run", "Run a program, from its bytes or at any level."),
+    ("check", "check:check", "Run a program before and after every pass and from the bytes."),
+    ("draw", "compile:draw", "Draw one stage as SVG."),
+    ("disasm", "container:disasm", "List the bundles of a NEFF."),
+    ("asm", "container:asm", "Make a NEFF of a listing."),
+    ("neff", "container:neff", "List, extract or verify a NEFF."),
+    ("passes", "explain:passes_", "List the passes in order."),
+    ("explain", "explain:explain", "Explain a pass, or an error's code."),
+    ("examples", "examples:examples", "List the example programs, or copy them here."),
+    ("lab", "lab:lab", "Course labs: list, start, check, grade."),
+    ("doctor", "doctor:doctor", "Print versions and try the seed program."),
+)
+LATER = {
+    "profile": "the clock comes with the back-end work",
+    "why": "the paths of dependences come with the back-end work",
+    "explore": "the page comes later; --dump DIR writes every stage as text and picture",
+    "step": "the stepper comes later; --print-changed shows what each pass changed",
+    "bisect": "bisecting comes later; `ncc check` names the first pass that changes the result",
+    "reduce": "reducing comes later",
+}
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported when they are called, and listed without that."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name, _, _ in COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for name, where, _ in COMMANDS:
+            if name == cmd_name:
+                module, _, attribute = where.partition(":")
+                found: click.Command = getattr(import_module(f"ncc.commands.{module}"), attribute)
+                return found
+        if cmd_name in LATER:
+            raise UsageError("NCC005", f"`ncc {cmd_name}` is not there yet: {LATER[cmd_name]}")
+        hint = nearest(cmd_name, [name for name, _, _ in COMMANDS])
+        raise UsageError("NCC001", f"there is no command {cmd_name!r}", hint=hint or "`ncc --help`")
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, _, text in COMMANDS])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ncc", message="ncc %(version)s")
+def ncc() -> None:
+    """ncc compiles HLO to NEFF bytes, one tiny pass at a time, and runs those bytes.
+
+    It is a model: its costs come from published constants, and no device has loaded its NEFFs.
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry of the `ncc` script: run one command, tell faults in one sentence, exit."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small products; the same bits on any host
+    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+
+
+def call(arguments: list[str]) -> int:
+    """Run one command line; the exit status. Faults go to stderr."""
+    from ncc.driver import InternalFault
+
+    try:
+        status: Any = ncc.main(arguments, prog_name="ncc", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except InternalFault as fault:
+        return internal(fault)
+    except NccError as fault:
+        click.echo(f"ncc: {fault}", err=True)
+        kinds = ((UsageError, 2), (CheckFailed, 3))
+        return next((status for kind, status in kinds if isinstance(fault, kind)), 1)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.exceptions.Abort:
+        return 130
+    except click.UsageError as fault:
+        where = f" ({fault.ctx.command_path} --help)" if fault.ctx else ""
+        click.echo(f"ncc: NCC002 {fault.format_message()}{where}", err=True)
+        return 2
+    except click.ClickException as fault:
+        click.echo(f"ncc: NCC003 {fault.format_message()}", err=True)
+        return 2
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def internal(fault: Any) -> int:
+    """Status 70: name the pass, write what replays it, ask for a report."""
+    from pathlib import Path
+
+    where = Path(f"ncc-fault-{fault.name}.txt")
+    click.echo(f"ncc: a fault in ncc itself, in the pass {fault}", err=True)
+    try:
+        where.write_text(fault.stage.text())
+    except Exception as second:
+        click.echo(f"the stage before it could not be written: {second}", err=True)
+    else:
+        click.echo(f"`ncc compile {where}` shows it again; please report it with that file", err=True)
+    return 70
+
+
+if __name__ == "__main__":
+    main()

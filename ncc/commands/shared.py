@@ -1,0 +1,150 @@
+"""What several commands share: the options of a compilation, and tables as text or JSON."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from ncc.driver import load_program, pass_named, plan
+from ncc.errors import NccError, UsageError
+from ncc.passes.base import Pass
+from ncc.stages import Stage
+from ncc.target import Target, target
+
+
+def names(words: str | None) -> frozenset[str]:
+    """The passes of `P[,P]`, each by its right name."""
+    return frozenset(pass_named(word) for word in (words or "").split(",") if word)
+
+
+def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """PROGRAM and the options that say how it is compiled."""
+    options = (
+        click.argument("program"),
+        click.option("--target", "machine", default="trn2", metavar="TARGET", show_default=True,
+                     help="trn1, trn2 or trn3; `trn2,sbuf=8192,psum=2` has less memory"),
+        click.option("--with-pass", multiple=True, metavar="NAME=FILE[:PASS]",
+                     help="put the pass of a file in the place of a pass"),
+        click.option("--skip", multiple=True, metavar="PASS", help="leave out an optional pass"),
+        click.option("--lnc", type=int, default=1, show_default=True, help="cores a logical core has"),
+        click.option("--ranks", type=int, default=1, show_default=True, help="ranks that run it"),
+        click.option("--arg", multiple=True, hidden=True),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@attrs.frozen
+class Job:
+    """A program with its compile options, as a command got them."""
+
+    stage: Stage
+    machine: Target
+    skip: tuple[str, ...]
+    replaced: Mapping[str, Pass]
+
+    def plan(self, stop_after: str = "", start_after: str = "") -> Any:
+        return plan(self.stage, stop_after=stop_after, start_after=start_after, skip=self.skip,
+                    replaced=self.replaced)
+
+    @property
+    def ends(self) -> dict[str, Any]:
+        return {"skip": self.skip, "replaced": self.replaced}
+
+
+def job(
+    program: str, machine: str, with_pass: Sequence[str], skip: Sequence[str], lnc: int, ranks: int,
+    arg: Sequence[str],
+) -> Job:
+    """The options of `program_options` as a Job; what comes later is refused by name (NCC005)."""
+    if lnc != 1:
+        raise UsageError("NCC005", "--lnc 2 comes with the NKI work; --lnc 1 is what there is")
+    if ranks != 1:
+        raise UsageError("NCC005", "--ranks above 1 comes with the ring work; one rank is what there is")
+    if arg or ".py:" in program:
+        raise UsageError("NCC005", "file.py:function comes with the NKI and HLO work; give HLO text")
+    found = target(machine)
+    stage = load_program(program, found)
+    if machine != "trn2" and stage.target.name != found.name:
+        said = f"the program is for {stage.target.name}; it cannot be compiled for {found.name}"
+        raise UsageError("NCC002", said)
+    replaced = dict(replacement(words) for words in with_pass)
+    return Job(stage, found, tuple(pass_named(word) for word in skip), replaced)
+
+
+def replacement(words: str) -> tuple[str, Pass]:
+    """NAME=FILE[:PASS] as the name and the pass that stands in for it."""
+    name, equals, where = words.partition("=")
+    if not equals:
+        raise UsageError("NCC002", f"cannot read {words!r}, expected NAME=FILE[:PASS]")
+    file, colon, attribute = where.rpartition(":")
+    if not colon or not attribute.isidentifier():
+        file, attribute = where, "PASS"
+    return pass_named(name), pass_of(file, attribute)
+
+
+def pass_of(file: str, attribute: str = "PASS") -> Pass:
+    """The pass that a Python file defines. NCC003 without a file, NCC001 without a pass in it."""
+    path = Path(file)
+    if not path.is_file():
+        raise UsageError("NCC003", f"there is no file {file}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError("NCC003", f"{file} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except NccError:
+        raise
+    except Exception as fault:
+        line = getattr(fault, "lineno", None) or last_line(fault, file)
+        said = f"{path.name}:{line}: {type(fault).__name__}: {fault}"
+        raise NccError("NCC001", f"the file of the pass cannot be imported: {said}") from None
+    found = getattr(module, attribute, None)
+    if not isinstance(found, Pass):
+        raise UsageError("NCC001", f"{file} has no pass called {attribute}")
+    return found
+
+
+def last_line(fault: BaseException, file: str) -> int:
+    """The last line of `file` that the fault came through."""
+    line, trace = 0, fault.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename.endswith(Path(file).name):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def show_table(rows: Sequence[Mapping[str, object]], as_json: bool, columns: Iterable[str] = ()) -> None:
+    """Rows as an aligned table, or as JSON."""
+    if as_json:
+        click.echo(json.dumps(list(rows), indent=1))
+        return
+    heads = list(columns) or (list(rows[0]) if rows else [])
+    lines = [heads, *([cell(row.get(head, "")) for head in heads] for row in rows)]
+    widths = [max((len(line[i]) for line in lines), default=0) for i in range(len(heads))]
+    for line in lines:
+        words = (word.ljust(width) for word, width in zip(line, widths, strict=True))
+        click.echo("  ".join(words).rstrip())
+
+
+def cell(value: object) -> str:
+    match value:
+        case float():
+            return f"{value:.6f}"
+        case dict():
+            return ", ".join(f"{number} {name}" for name, number in value.items())
+        case list():
+            return ", ".join(map(str, value))
+        case True | False:
+            return "yes" if value else ""
+        case _:
+            return str(value)

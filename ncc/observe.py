@@ -1,0 +1,168 @@
+"""Observers of a compilation: printing, differences, drawing, dumps, times, statistics.
+
+Each is told the input stage and then every pass that ran; none of them changes anything.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from ncc.driver import Step
+from ncc.stages import Stage, level
+
+
+@attrs.define
+class Prints:
+    """Print stages: after the passes of `after`, before those of `before`; all when `everything`."""
+
+    echo: Callable[[str], None]
+    after: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
+    everything: bool = False
+
+    def start(self, stage: Stage) -> None:
+        if self.everything:
+            self.echo(stage.text())
+
+    def step(self, step: Step) -> None:
+        if step.name in self.before:
+            self.echo(step.before.text())
+        if self.everything or step.name in self.after:
+            self.echo(step.after.text())
+
+
+@attrs.define
+class Changes:
+    """Print what each pass changed, as a difference of two printed stages."""
+
+    echo: Callable[[str], None]
+    text: str = ""
+
+    def start(self, stage: Stage) -> None:
+        self.text = stage.text()
+
+    def step(self, step: Step) -> None:
+        if not step.changed:
+            self.echo(f"# {step.name}: no change\n")
+            return
+        new = step.after.text()
+        if step.before.level != step.after.level:
+            self.echo(f"# {step.name}: {step.before.level} became {step.after.level}\n{new}")
+        else:
+            lines = difflib.unified_diff(
+                self.text.splitlines(), new.splitlines(), step.before.after, step.name, "", "", 1, ""
+            )
+            self.echo("\n".join(lines) + "\n")
+        self.text = new
+
+
+@attrs.define
+class Pictures:
+    """Draw stages as SVG into a folder: after the passes of `after`, or after all of them."""
+
+    folder: Path
+    after: frozenset[str] = frozenset()
+    everything: bool = False
+    number: int = 0
+
+    def start(self, stage: Stage) -> None:
+        if self.everything:
+            self._draw("input", stage, None)
+
+    def step(self, step: Step) -> None:
+        self.number += 1
+        if self.everything or step.name in self.after:
+            self._draw(step.name, step.after, step.before)
+
+    def _draw(self, name: str, stage: Stage, before: Stage | None) -> None:
+        from ncc.view.render import picture
+
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / f"{self.number:02}-{name}.svg").write_bytes(picture(stage, before))
+
+
+@attrs.define
+class Dump:
+    """One numbered text and picture a pass, and a manifest."""
+
+    folder: Path
+    rows: list[dict[str, object]] = attrs.field(factory=list[dict[str, object]])
+
+    def start(self, stage: Stage) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._write("input", stage, None)
+
+    def step(self, step: Step) -> None:
+        self._write(step.name, step.after, step.before)
+
+    def _write(self, name: str, stage: Stage, before: Stage | None) -> None:
+        from ncc.view.render import picture
+
+        base = f"{len(self.rows):02}-{name}"
+        suffix = "hlo" if stage.level == "hlo" and name == "input" else "txt"
+        (self.folder / f"{base}.{suffix}").write_text(stage.text())
+        (self.folder / f"{base}.svg").write_bytes(picture(stage, before))
+        changed = before is None or before.module is not stage.module
+        self.rows.append(
+            {
+                "pass": name,
+                "level": stage.level,
+                "changed": changed,
+                "facts": list(stage.facts),
+                "text": f"{base}.{suffix}",
+                "picture": f"{base}.svg",
+            }
+        )
+        (self.folder / "manifest.json").write_text(json.dumps(self.rows, indent=1) + "\n")
+
+
+@attrs.define
+class Times:
+    """Seconds that each pass and its verification took."""
+
+    rows: list[tuple[str, float, float]] = attrs.field(factory=list[tuple[str, float, float]])
+
+    def start(self, stage: Stage) -> None:
+        self.rows.clear()
+
+    def step(self, step: Step) -> None:
+        self.rows.append((step.name, step.seconds, step.verify_seconds))
+
+    def table(self) -> list[dict[str, object]]:
+        return [{"pass": n, "seconds": round(s, 6), "verify": round(v, 6)} for n, s, v in self.rows]
+
+
+@attrs.define
+class Statistics:
+    """How many nodes of which kind each stage has."""
+
+    rows: list[dict[str, object]] = attrs.field(factory=list[dict[str, object]])
+
+    def start(self, stage: Stage) -> None:
+        self._count("input", stage)
+
+    def step(self, step: Step) -> None:
+        if step.changed:
+            self._count(step.name, step.after)
+
+    def _count(self, name: str, stage: Stage) -> None:
+        nodes = level(stage.level).get("nodes")(stage.module)
+        kinds = Counter(kind_of(node) for node in nodes)
+        self.rows.append({"pass": name, "level": stage.level, "nodes": dict(sorted(kinds.items()))})
+
+
+def kind_of(node: object) -> str:
+    """What a node is called in a table: its opcode where it has one, else its class."""
+    for field in ("opcode", "op"):
+        word = getattr(node, field, None)
+        if isinstance(word, str):
+            return word
+        if word is not None and attrs.has(type(word)):
+            return type(word).__name__
+    return type(node).__name__

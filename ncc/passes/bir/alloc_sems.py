@@ -1,0 +1,72 @@
+"""Counters get their semaphores, and an instruction with several waits gets helpers before it.
+
+Before:
+    X
+
+After:
+    X
+
+Why:
+    A record has room for one wait and one update; an EventSemaphore has two waits. So of several
+    waits the last stays, and the others stand two by two on EventSemaphores right before, in the
+    same stream. The numbers are fixed: S[0..4] are the engines in wire order, S[8..12] their direct
+    queues. A queue raises its semaphore by 16 for each DMA, so its thresholds are 16 times as high.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ncc.ir.bir import Inst, Module, Update, Wait, with_insts
+from ncc.ir.bir_change import fresh_names, with_sync
+from ncc.ir.clocks import ENGINES, SEMAPHORES
+from ncc.passes.base import define
+from ncc.target import Target
+
+NAME = "alloc-sems"
+FITS, HELPER_FITS = 1, 2
+
+
+def apply(module: Module, target: Target) -> Module:
+    steps = {engine: 1 for engine in ENGINES} | {q.name: q.num_queues for q in module.queues}
+    bumps = {unit: (Update(unit, SEMAPHORES[unit], step),) for unit, step in steps.items()}
+    insts = module.main.blocks[0].insts
+    taken = {inst.name for inst in insts}
+    new: list[Inst] = []
+    for inst in insts:
+        waits = tuple(
+            [Wait(w.unit, w.count, SEMAPHORES[w.unit], w.count * steps[w.unit]) for w in inst.waits]
+        )
+        updates = bumps[inst.updates[0].unit] if inst.updates else ()
+        if len(waits) > FITS:
+            new += helpers(inst, waits[:-FITS], taken)
+            waits = waits[-FITS:]
+        if waits != inst.waits or updates != inst.updates:
+            inst = with_sync(inst, waits, updates, NAME)
+        new.append(inst)
+    queues = tuple(attrs.evolve(q, semaphore=SEMAPHORES[q.name]) for q in module.queues)
+    return attrs.evolve(with_insts(module, tuple(new)), queues=queues)
+
+
+def helpers(inst: Inst, waits: tuple[Wait, ...], taken: set[str]) -> list[Inst]:
+    """EventSemaphores that hold up the stream of `inst` for `waits`, two each."""
+    count = (len(waits) + HELPER_FITS - 1) // HELPER_FITS
+    made: list[Inst] = []
+    for n, name in enumerate(fresh_names(taken, inst.name, count)):
+        own = waits[n * HELPER_FITS : (n + 1) * HELPER_FITS]
+        helper = Inst(name, "EventSemaphore", inst.engine, waits=own, origin=inst.origin.by(NAME))
+        made.append(helper)
+    return made
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="bir",
+    gives=("semaphores-are-numbered", "waits-fit-bundles"),
+    needs=("waits-cover-edges",),
+    real="alloc_semaphores",
+    job="W0",
+    sure="inferred",
+)

@@ -1,0 +1,54 @@
+"""Each instruction gets an edge to every earlier one whose bytes it overwrites.
+
+Before:
+    X
+
+After:
+    X
+
+Why:
+    A location is used again: by the next round of a ring, or because the allocator gave two
+    locations the same bytes. Then a write must come after the last reads (Anti) and after the last
+    writes (Output) of what lies there. It works on bytes and not on locations, so it stands after all
+    allocation; where a pair has two reasons the stronger one is kept.
+"""
+
+from __future__ import annotations
+
+from ncc.ir.bir import Module, with_insts
+from ncc.ir.bir_change import with_deps
+from ncc.ir.conflicts import clashes, merged
+from ncc.ir.footprints import Footprints
+from ncc.passes.base import define
+from ncc.target import Target
+
+NAME = "anti-deps"
+
+
+def apply(module: Module, target: Target) -> Module:
+    insts = module.main.blocks[0].insts
+    footprints = Footprints(module)
+    found = clashes(footprints.all(insts), footprints.places)
+    number = {inst.name: n for n, inst in enumerate(insts)}
+    names = [inst.name for inst in insts]
+    new = list(insts)
+    for n, inst in enumerate(insts):
+        kept = {number[name]: kind for name, kind in inst.deps if kind in ("Flow", "Ordered")}
+        deps = tuple([(names[who], kind) for who, kind in merged(kept, found[n])])
+        if deps != inst.deps:
+            new[n] = with_deps(inst, deps, NAME)
+    same = all(a is b for a, b in zip(new, insts, strict=True))
+    return module if same else with_insts(module, tuple(new))
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="bir",
+    gives=("edges-cover-conflicts",),
+    after={"flow-deps": "the two kinds of edges are only complete together"},
+    real="anti_dependency_analyzer",
+    job="W0",
+    sure="confirmed",
+)

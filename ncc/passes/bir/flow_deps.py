@@ -1,0 +1,55 @@
+"""Each instruction gets an edge to every earlier one that wrote bytes which it reads.
+
+Before:
+    X
+
+After:
+    X
+
+Why:
+    Engines run on their own, so what a program's order says must become edges. A read depends on
+    the writes that reach it: those that no later write covers. A matmul without START reads its
+    destination, because it adds to it; a START writes all that it zeroes, not only its destination.
+    Edges from an earlier run are made anew, since the flags change what a matmul touches; an Ordered
+    edge is somebody's wish and stays.
+"""
+
+from __future__ import annotations
+
+from ncc.ir.bir import Module, with_insts
+from ncc.ir.bir_change import with_deps
+from ncc.ir.conflicts import flows, merged
+from ncc.ir.footprints import Footprints
+from ncc.passes.base import define
+from ncc.target import Target
+
+NAME = "flow-deps"
+
+
+def apply(module: Module, target: Target) -> Module:
+    insts = module.main.blocks[0].insts
+    footprints = Footprints(module)
+    found = flows(footprints.all(insts), footprints.places)
+    number = {inst.name: n for n, inst in enumerate(insts)}
+    names = [inst.name for inst in insts]
+    new = list(insts)
+    for n, inst in enumerate(insts):
+        wished = {number[name]: kind for name, kind in inst.deps if kind == "Ordered"}
+        deps = tuple([(names[who], kind) for who, kind in merged(found[n], wished)])
+        if deps != inst.deps:
+            new[n] = with_deps(inst, deps, NAME)
+    same = all(a is b for a, b in zip(new, insts, strict=True))
+    return module if same else with_insts(module, tuple(new))
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="bir",
+    ends=("edges-cover-conflicts",),
+    after={"bind-dma": "an edge is kept by the stream or the queue of its ends"},
+    real="build_fdeps",
+    job="W0",
+    sure="confirmed",
+)

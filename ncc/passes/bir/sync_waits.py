@@ -1,0 +1,69 @@
+"""Edges between engines become waits for counters; each instruction counts when it is complete.
+
+Before:
+    X
+
+After:
+    X
+
+Why:
+    Each engine and each queue has one counter that rises by one per completion, so `PE >= 4` means
+    that the first four on PE are done, and one wait covers many producers. A clock per engine knows
+    what earlier waits imply: going through the needs of an instruction from the latest producer
+    back, most are already known, and no wait is made that another one implies. Order inside one
+    stream costs nothing, but a DMA has only been issued there: its completion is its queue's.
+"""
+
+from __future__ import annotations
+
+from ncc.ir.bir import Inst, Module, Update, Wait, with_insts
+from ncc.ir.bir_change import with_sync
+from ncc.ir.clocks import DMAS, SILENT, UNITS, Clocks, needs, unit_of
+from ncc.passes.base import define
+from ncc.target import Target
+
+NAME = "sync-waits"
+UPDATE = {unit: (Update(unit),) for unit in UNITS}
+UNIT_NAMES = tuple(UNITS)
+
+
+def apply(module: Module, target: Target) -> Module:
+    insts = module.main.blocks[0].insts
+    clocks = Clocks()
+    number: dict[str, int] = {}
+    places: list[tuple[int, int]] = []
+    new: list[Inst] = []
+    for n, inst in enumerate(insts):
+        clock = clocks.start(inst.engine)
+        waits: list[Wait] = []
+        if inst.deps:
+            preds = [number[name] for name, _ in inst.deps]
+            for _, unit, count in needs(preds, places, UNITS[inst.engine]):
+                if clock[unit] < count:
+                    waits.append(Wait(UNIT_NAMES[unit], count))
+                    clocks.wait(clock, unit, count)
+        number[inst.name] = n
+        unit_name = unit_of(inst)
+        unit = UNITS[unit_name]
+        if inst.opcode in SILENT:
+            places.append((unit, 0))
+            updates: tuple[Update, ...] = ()
+        else:
+            places.append((unit, clocks.complete(n, clock, unit, inst.opcode in DMAS)))
+            updates = UPDATE[unit_name]
+        new.append(with_sync(inst, tuple(waits), updates, NAME))
+    return with_insts(module, tuple(new))
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="bir",
+    gives=("waits-cover-edges",),
+    needs=("edges-cover-conflicts", "every-dma-has-a-queue", "every-engine-is-named"),
+    after={"expand-engines": "an Exit waits too, each engine's for its own queue"},
+    real="synchronizer",
+    job="W0",
+    sure="inferred",
+)

@@ -1,0 +1,72 @@
+"""Penguin as a picture: ops and the tensors between them, loops as boxes that hold their body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ncc.ir.penguin import Axis, Function, Loop, Statement, View
+from ncc.view.dot import Box, picture
+
+
+def draw(module: Function, fresh: frozenset[int]) -> str:
+    return picture(module.name, boxes(module, fresh))
+
+
+def boxes(module: Function, fresh: frozenset[int]) -> Iterator[Box]:
+    made: dict[str, str] = {}
+    for tensor in module.tensors:
+        if tensor.kind in ("input", "const"):
+            shape = "x".join(map(str, tensor.shape))
+            made[tensor.name] = f"tensor {tensor.name}"
+            lines = (f"{tensor.name}: {tensor.dtype} {shape}", tensor.kind)
+            yield Box(made[tensor.name], lines, shape="oval", new=id(tensor) in fresh)
+    yield from statements(module.body, (), made, fresh)
+    for tensor in module.tensors:
+        if tensor.kind == "output" and tensor.name in made:
+            yield Box(f"output {tensor.name}", (f"output {tensor.name}",),
+                      ((made[tensor.name], tensor.name),), "oval")
+
+
+def statements(
+    body: tuple[Statement, ...], loops: tuple[str, ...], made: dict[str, str], fresh: frozenset[int]
+) -> Iterator[Box]:
+    for statement in body:
+        if isinstance(statement, Loop):
+            inside = (*loops, f"{statement.axis}<{statement.trips} {statement.kind}")
+            yield from statements(statement.body, inside, made, fresh)
+            continue
+        views = [getattr(statement, f.name) for f in attrs.fields(type(statement))]
+        read = [view for value in views for view in tensors(value)][1:]
+        sources = tuple((made[v.tensor], v.tensor) for v in read if v.tensor in made)
+        yield Box(statement.name, lines(statement, loops), sources, new=id(statement) in fresh)
+        made[statement.dst.tensor] = statement.name
+
+
+def tensors(value: object) -> list[View]:
+    """The views that a field holds; the first of an op is what it writes."""
+    if isinstance(value, View):
+        return [value]
+    return [v for v in value if isinstance(v, View)] if isinstance(value, tuple) else []
+
+
+def lines(op: object, loops: tuple[str, ...]) -> tuple[str, ...]:
+    """What an op's box says: loops around it, class and name, tile or axes, findings."""
+    found = [f"for {loop}" for loop in loops]
+    found.append(f"{type(op).__name__} {getattr(op, 'name', '')}")
+    for field in ("op", "func", "op0", "kind"):
+        if word := getattr(op, field, ""):
+            found.append(f"{field} {word}")
+    for field in ("axes", "par", "free", "contract"):
+        axes: tuple[Axis, ...] = getattr(op, field, ())
+        if axes:
+            found.append(f"{field} " + " ".join(f"{a.name}:{a.extent}" for a in axes))
+    for field in ("partition", "contract_axes", "accumulate", "engines"):
+        if words := getattr(op, field, ()):
+            found.append(f"{field} {' '.join(words)}")
+    for cut in getattr(op, "cuts", ()):
+        found.append(f"cut {cut.role}: loops {' '.join(cut.loops) or '-'} tile {' '.join(cut.tiles)}")
+    if getattr(op, "group", -1) >= 0:
+        found.append(f"group {getattr(op, 'group', -1)}")
+    return tuple(found)
