@@ -2,8 +2,8 @@
 
     python examples/demo.py [FOLDER]
 
-prints a line a pass, writes texts, pictures and matmul.neff into the folder, runs the bytes on whole
-numbers and prints the largest difference from numpy.
+prints a line a pass, writes texts, pictures and matmul.neff into the folder, runs the bytes on
+whole numbers and prints the largest difference from numpy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def main(folder: str = "demo") -> None:
     lhs, rhs = whole(stage, 0)
     (out,) = ncc.run(neff, [lhs, rhs])
     want = lhs.astype(np.float64) @ rhs.astype(np.float64)
-    print(f"\n{folder}/ holds every stage as text and picture, and {neff} ({neff.stat().st_size} bytes).")
+    size = neff.stat().st_size
+    print(f"\n{folder}/ holds every stage as text and picture, and {neff} of {size} bytes.")
     print(f"Bytes run: the largest difference from numpy is {abs(out - want).max():g}.")
 
 

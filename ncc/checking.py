@@ -58,7 +58,12 @@ class Result:
 
     rows: list[dict[str, object]] = attrs.field(factory=list[dict[str, object]])
     failed: str = ""
-    place: Place = Place()
+    place: Place = attrs.field(factory=Place)
+
+    def add(self, one: Inputs, name: str, stage: Stage, largest: float) -> None:
+        self.rows.append(
+            {"inputs": one.name, "pass": name, "level": stage.level, "largest": largest}
+        )
 
     def summary(self) -> list[str]:
         """A few lines for a person."""
@@ -66,8 +71,12 @@ class Result:
         for name in dict.fromkeys(row["inputs"] for row in self.rows):
             mine = [row for row in self.rows if row["inputs"] == name]
             largest = max(float(str(row["largest"])) for row in mine)
-            how = "from the bytes too" if any(row["level"] == "neff" for row in mine) else "no bytes"
-            lines.append(f"{name}: {len(mine)} stages agree, largest difference {largest:g} ({how})")
+            how = (
+                "from the bytes too" if any(row["level"] == "neff" for row in mine) else "no bytes"
+            )
+            lines.append(
+                f"{name}: {len(mine)} stages agree, largest difference {largest:g} ({how})"
+            )
         return lines if not self.failed else []
 
 
@@ -103,8 +112,7 @@ class _Watcher:
         raise Found
 
     def _row(self, one: Inputs, name: str, stage: Stage, largest: float) -> None:
-        row = {"inputs": one.name, "pass": name, "level": stage.level, "largest": largest}
-        self.result.rows.append(row)
+        self.result.add(one, name, stage, largest)
 
 
 class Found(Exception):
@@ -122,9 +130,11 @@ def check(stage: Stage, todo: Plan, sets: Sequence[Inputs], against: str | None 
         right = read_outputs(against, last)
         largest, said = compare(attrs.evolve(sets[0], first=right), sets[0].last, None)
         if said:
-            result.failed, result.place = f"differs from {against}: {said}", Place(during="the bytes")
-        row = {"inputs": sets[0].name, "pass": against, "level": last.level, "largest": largest}
-        result.rows.append(row)
+            result.failed, result.place = (
+                f"differs from {against}: {said}",
+                Place(during="the bytes"),
+            )
+        result.add(sets[0], against, last, largest)
     return result
 
 
@@ -145,7 +155,10 @@ def compare(one: Inputs, found: Sequence[Array], step: Step | None) -> tuple[flo
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             index = ",".join(map(str, where))
             was, now = float(np.asarray(base[where])), float(np.asarray(got[where]))
-            return largest, f"{name}[{index}] was {was:g}, is {now:g} ({int(bad.sum())} elements differ)"
+            return (
+                largest,
+                f"{name}[{index}] was {was:g}, is {now:g} ({int(bad.sum())} elements differ)",
+            )
     return largest, ""
 
 

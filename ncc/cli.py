@@ -17,7 +17,11 @@ from ncc.errors import CheckFailed, NccError, UsageError, nearest
 
 # name, where it is (module of ncc.commands, its command), one line of help
 COMMANDS: tuple[tuple[str, str, str], ...] = (
-    ("compile", "compile:compile_", "Compile a program to a NEFF, and look at any stage on the way."),
+    (
+        "compile",
+        "compile:compile_",
+        "Compile a program to a NEFF, and look at any stage on the way.",
+    ),
     ("run", "run:run", "Run a program, from its bytes or at any level."),
     ("check", "check:check", "Run a program before and after every pass and from the bytes."),
     ("draw", "compile:draw", "Draw one stage as SVG."),
@@ -117,7 +121,9 @@ def internal(fault: Any) -> int:
     except Exception as second:
         click.echo(f"the stage before it could not be written: {second}", err=True)
     else:
-        click.echo(f"`ncc compile {where}` shows it again; please report it with that file", err=True)
+        click.echo(
+            f"`ncc compile {where}` shows it again; please report it with that file", err=True
+        )
     return 70
 
 

@@ -1,4 +1,4 @@
-"""The driver walks the list of passes and calls observers; `compile`, `run` and `check` stand on it.
+"""The driver walks the list of passes and calls observers; compile, run and check stand on it.
 
 Printing, drawing, timing, checking and recording are observers and live nowhere else. Verification
 runs after every pass, always.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Step:
-    """One pass that ran: its name (with `.2` for a second stand), both stages, seconds of each kind."""
+    """One pass that ran: its name (`.2` for a second stand), both stages, seconds of each kind."""
 
     name: str
     pass_: Pass
@@ -99,8 +99,8 @@ def plan(
     if begin in order:
         first = order.index(begin) + 1
     else:
-        level_of = [passes.load(entry).source for _, entry in names]
-        first = level_of.index(start.level) if start.level in level_of else len(order)
+        reads = (i for i, (_, e) in enumerate(names) if passes.load(e).source == start.level)
+        first = next(reads, len(order))
     last = len(order)
     if stop_after:
         last = order.index(stop_after) + 1
@@ -110,7 +110,9 @@ def plan(
     for name in skip:
         if passes.load(dict(names)[name]).required:
             said = f"{name} is required and cannot be skipped"
-            raise UsageError("NCC007", said, hint=f"--with-pass {name}=FILE puts another in its place")
+            raise UsageError(
+                "NCC007", said, hint=f"--with-pass {name}=FILE puts another in its place"
+            )
     kept: list[tuple[str, Pass | str]] = []
     for name, entry in names[first:last]:
         if name not in skip:
@@ -263,7 +265,8 @@ def plan_to(stage: Stage, at: str, **ends: Any) -> Plan:
         raise UsageError("NCC001", f"the program is {stage.level} already and never becomes {at}")
     if not last:
         return Plan(())
-    return plan(stage, **{**ends, "stop_after": last})
+    ends["stop_after"] = last
+    return plan(stage, **ends)
 
 
 def run_stage(

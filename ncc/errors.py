@@ -40,8 +40,8 @@ class NccError(Exception):
 
     def at(self, **parts: str | int) -> NccError:
         """The same fault with the parts of its place that were not known when it was raised."""
-        known = attrs.asdict(self.place)
-        place = Place(**{k: known[k] or parts.get(k, known[k]) for k in known})
+        unknown = {key: value for key, value in parts.items() if not getattr(self.place, key)}
+        place = attrs.evolve(self.place, **unknown)
         return type(self)(self.code, self.said, place, self.hint)
 
 

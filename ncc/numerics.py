@@ -114,11 +114,21 @@ def weight_halves(stationary: Array) -> tuple[F32, F32]:
         return high, np.where(finite, full - high, np.float32(0))
 
 
-def product(stationary: Array, moving: Array) -> F32:
-    """One pass: stationary[K, M]ᵀ · moving[K, N] in float64, rounded to float32."""
+def product(stationary: Array, moving: Array, room: tuple[F64, F64, F32] | None = None) -> F32:
+    """One pass: stationary[K, M]ᵀ · moving[K, N] in float64, rounded to float32.
+
+    `room` is memory to work in, [K, N], [M, N] and [M, N], for who multiplies often; the result is
+    then in it.
+    """
     with np.errstate(all="ignore"):
-        wide = np.dot(stationary.astype(np.float64).T, moving.astype(np.float64))
-        return wide.astype(np.float32)
+        left = stationary.astype(np.float64, copy=False).T
+        if room is None:
+            return np.dot(left, moving.astype(np.float64, copy=False)).astype(np.float32)
+        wide, total, narrow = room
+        np.copyto(wide, moving)
+        np.dot(left, wide, out=total)
+        np.copyto(narrow, total, casting="same_kind")
+        return narrow
 
 
 def matmul_passes(stationary: Array, moving: Array) -> list[F32]:
@@ -136,6 +146,12 @@ def add(a: F32, b: F32) -> F32:
     """One float32 addition: what PSUM does with a pass."""
     with np.errstate(all="ignore"):
         return a + b
+
+
+def add_to(cells: F32, result: F32) -> None:
+    """The same in place."""
+    with np.errstate(all="ignore"):
+        np.add(cells, result, out=cells)
 
 
 # --- the ALU of the vector engines ----------------------------------------------------------------

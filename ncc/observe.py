@@ -19,7 +19,7 @@ from ncc.stages import Stage, level
 
 @attrs.define
 class Prints:
-    """Print stages: after the passes of `after`, before those of `before`; all when `everything`."""
+    """Print stages: after the passes of `after`, before those of `before`, or every stage."""
 
     echo: Callable[[str], None]
     after: frozenset[str] = frozenset()
@@ -56,7 +56,14 @@ class Changes:
             self.echo(f"# {step.name}: {step.before.level} became {step.after.level}\n{new}")
         else:
             lines = difflib.unified_diff(
-                self.text.splitlines(), new.splitlines(), step.before.after, step.name, "", "", 1, ""
+                self.text.splitlines(),
+                new.splitlines(),
+                step.before.after,
+                step.name,
+                "",
+                "",
+                1,
+                "",
             )
             self.echo("\n".join(lines) + "\n")
         self.text = new

@@ -188,6 +188,7 @@ ActivationOp = _writer(nodes.ActivationOp)
 TensorScalarOp = _writer(nodes.TensorScalarOp)
 TensorTensorOp = _writer(nodes.TensorTensorOp)
 TensorCopyOp = _writer(nodes.TensorCopyOp)
+TileMemsetOp = _writer(nodes.TileMemsetOp)
 
 __all__ = [
     "ActivationOp",
@@ -203,6 +204,7 @@ __all__ = [
     "TensorTransposeOp",
     "TileCopyOp",
     "TileElementwiseOp",
+    "TileMemsetOp",
     "TileTransposeOp",
     "axes",
     "axis",

@@ -156,7 +156,10 @@ def read_stage(text: str, file: str = "") -> Stage:
     if words[:2] != ["#", "ncc"] or len(words) < 3:
         said = f"cannot read {first[:60]!r}, expected `# ncc LEVEL target=... after=... facts=...`"
         raise NccError("NCC004", said, Place(file, 1))
-    pairs = dict(word.partition("=")[::2] for word in words[3:])
+    pairs: dict[str, str] = {}
+    for word in words[3:]:
+        key, _, value = word.partition("=")
+        pairs[key] = value
     if unknown := sorted(pairs.keys() - {"target", "after", "facts"}):
         raise NccError("NCC004", f"the header has no word {unknown[0]}=", Place(file, 1))
     facts = tuple(sorted(x for x in pairs.get("facts", "").split(",") if x))

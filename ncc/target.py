@@ -1,6 +1,7 @@
 """The machines that ncc compiles for, as one table.
 
-Sizes are bytes per partition. Sources: `reference` hardware part 1 and 4, ISA 2.1, passes 0.4 and 14.8.
+Sizes are bytes per partition: the published geometry of the three generations. What a program may
+use is less, because the runtime keeps a part at the top.
 """
 
 from __future__ import annotations

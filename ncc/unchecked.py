@@ -4,19 +4,32 @@ from __future__ import annotations
 
 UNCHECKED: tuple[tuple[str, str], ...] = (
     ("devices", "no device has loaded a NEFF of ncc's; nothing here claims to agree with silicon"),
-    ("static DMA", "inputs and outputs travel by static records in the streams; the vendor's "
-     "compiler builds descriptors for them outside the streams"),
+    (
+        "static DMA",
+        "inputs and outputs travel by static records in the streams; the vendor's "
+        "compiler builds descriptors for them outside the streams",
+    ),
     ("time", "this release has no clock: nothing is said about cycles"),
-    ("order of sums", "the machine sums a pass of the array in float64 and rounds once; hardware's "
-     "order is not published"),
-    ("fp32 on the PE array", "two passes, high and low half of the stationary operand, at every level"),
+    (
+        "order of sums",
+        "the machine sums a pass of the array in float64 and rounds once; hardware's "
+        "order is not published",
+    ),
+    (
+        "fp32 on the PE array",
+        "two passes, high and low half of the stationary operand, at every level",
+    ),
     ("NaN in maximum", "the engines return the second operand when either is NaN; XLA returns NaN"),
-    ("narrow overflow", "values beyond the largest of an 8-bit float saturate; XLA gives infinity "
-     "or NaN"),
+    (
+        "narrow overflow",
+        "values beyond the largest of an 8-bit float saturate; XLA gives infinity or NaN",
+    ),
     ("PE transposes", "leave fp32 cells on every generation; hardware can leave 16-bit data"),
     ("trn3", "uses the records of trn2's generation with its own sizes and types"),
-    ("dtype float8_e4m3fn on trn1 and trn2", "the container declares such an input as bfloat16, "
-     "which holds each of its values"),
+    (
+        "dtype float8_e4m3fn on trn1 and trn2",
+        "the container declares such an input as bfloat16, which holds each of its values",
+    ),
     ("hardware bugs and errata", "only the column group that the references name is refused"),
     ("power, throttling, HBM refresh", "not modelled"),
 )

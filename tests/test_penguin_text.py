@@ -56,7 +56,7 @@ def sample(kind: type) -> object:
             made[name] = (cut, p.Cut("moving", (), ("m",)))
         elif name in ("swap_operands", "reverse0"):
             made[name] = True
-        elif name == "scale":
+        elif name in ("scale", "value"):
             made[name] = 0.125
         elif name == "group":
             made[name] = 7

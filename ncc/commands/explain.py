@@ -8,6 +8,7 @@ from ncc import passes
 from ncc.commands.shared import show_table
 from ncc.errors import UsageError, nearest
 from ncc.passes.base import Pass, section
+from ncc.stages import Stage, level, read_stage
 
 JOBS = {
     "F0": "hlo2penguin: reads HLO, lowers it all the way to Penguin, and ends",
@@ -28,8 +29,8 @@ def passes_(by: str, as_json: bool) -> None:
         show_table(rows, as_json, columns)
         return
     click.echo(
-        "By the real compiler's jobs, in wall-clock order. The order of the levels is another one:\n"
-        "F0 lowers HLO to Penguin and exits before F2, the job that assigns layouts on HLO, is even\n"
+        "By the real compiler's jobs, in wall-clock order, which is not the order of the levels:\n"
+        "F0 lowers HLO to Penguin and exits before F2, the job that assigns layouts on HLO, has\n"
         "started. ncc has one pipeline, so a layout is settled before the program is lowered.\n"
     )
     for job in ("F0", "F2", "F1", "W0"):
@@ -124,7 +125,6 @@ def pictures(one: Pass, folder: str) -> None:
     """The before and after pictures of a pass's page."""
     from pathlib import Path
 
-    from ncc.stages import Stage
     from ncc.view.render import picture
 
     before = example(one)
@@ -136,9 +136,8 @@ def pictures(one: Pass, folder: str) -> None:
         click.echo(f"wrote {path}", err=True)
 
 
-def example(one: Pass) -> object:
+def example(one: Pass) -> Stage:
     """The stage under Before in a pass's docstring."""
-    from ncc.stages import Stage, level, read_stage
     from ncc.target import TARGETS
 
     text = section(one.doc, "Before")

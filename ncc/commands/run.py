@@ -14,8 +14,13 @@ from ncc.stages import Stage, level
 def arrays_options(command: Any) -> Any:
     """--inputs or --random."""
     for option in (
-        click.option("--random", "seed", type=int, metavar="SEED",
-                     help="draw values that the types hold exactly"),
+        click.option(
+            "--random",
+            "seed",
+            type=int,
+            metavar="SEED",
+            help="draw values that the types hold exactly",
+        ),
         click.option("--inputs", metavar="FILE", help="an .npz with in0, in1, ... or the names"),
     ):
         command = option(command)
@@ -40,12 +45,25 @@ def arrays(stage: Stage, inputs: str | None, seed: int | None) -> list[Any]:
 @program_options
 @arrays_options
 @click.option("--outputs", metavar="FILE", help="write the outputs as out0, out1, ... to an .npz")
-@click.option("--at", "where", default="neff", metavar="LEVEL", show_default=True,
-              help="run by the meaning of this level instead of the bytes")
+@click.option(
+    "--at",
+    "where",
+    default="neff",
+    metavar="LEVEL",
+    show_default=True,
+    help="run by the meaning of this level instead of the bytes",
+)
 @click.option("--watch", multiple=True, metavar="NAME", help="print this value too")
 @click.option("--shuffle", type=int, metavar="SEED", help="interleave the engines at random")
-def run(inputs: str | None, seed: int | None, outputs: str | None, where: str,
-        watch: tuple[str, ...], shuffle: int | None, **given: Any) -> None:
+def run(
+    inputs: str | None,
+    seed: int | None,
+    outputs: str | None,
+    where: str,
+    watch: tuple[str, ...],
+    shuffle: int | None,
+    **given: Any,
+) -> None:
     """Run PROGRAM (HLO text, a printed stage or a NEFF) and print its outputs."""
     from ncc import values
     from ncc.driver import plan_to, run_stage, walk
@@ -94,7 +112,9 @@ def show_watched(name: str, seen: dict[str, Any], where: str) -> None:
 
     if name not in seen:
         said = f"{where} has no value called {name!r}"
-        raise UsageError("NCC001", said, hint=nearest(name, seen) or f"it has {', '.join(list(seen)[:8])}")
+        raise UsageError(
+            "NCC001", said, hint=nearest(name, seen) or f"it has {', '.join(list(seen)[:8])}"
+        )
     show_array(name, str(seen[name].dtype), seen[name])
 
 
@@ -103,8 +123,9 @@ def show_watched(name: str, seen: dict[str, Any], where: str) -> None:
 @arrays_options
 @click.option("--against", metavar="FILE", help="compare with the outputs in an .npz too")
 @click.option("--json", "as_json", is_flag=True, help="print the table as JSON")
-def check(inputs: str | None, seed: int | None, against: str | None, as_json: bool,
-          **given: Any) -> None:
+def check(
+    inputs: str | None, seed: int | None, against: str | None, as_json: bool, **given: Any
+) -> None:
     """Run PROGRAM before and after every pass and from the bytes, on the same inputs.
 
     Whole numbers must agree exactly at every stage; random ones within the rounding that the

@@ -6,7 +6,7 @@ import importlib.util
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import click
@@ -27,12 +27,24 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """PROGRAM and the options that say how it is compiled."""
     options = (
         click.argument("program"),
-        click.option("--target", "machine", default="trn2", metavar="TARGET", show_default=True,
-                     help="trn1, trn2 or trn3; `trn2,sbuf=8192,psum=2` has less memory"),
-        click.option("--with-pass", multiple=True, metavar="NAME=FILE[:PASS]",
-                     help="put the pass of a file in the place of a pass"),
+        click.option(
+            "--target",
+            "machine",
+            default="trn2",
+            metavar="TARGET",
+            show_default=True,
+            help="trn1, trn2 or trn3; `trn2,sbuf=8192,psum=2` has less memory",
+        ),
+        click.option(
+            "--with-pass",
+            multiple=True,
+            metavar="NAME=FILE[:PASS]",
+            help="put the pass of a file in the place of a pass",
+        ),
         click.option("--skip", multiple=True, metavar="PASS", help="leave out an optional pass"),
-        click.option("--lnc", type=int, default=1, show_default=True, help="cores a logical core has"),
+        click.option(
+            "--lnc", type=int, default=1, show_default=True, help="cores a logical core has"
+        ),
         click.option("--ranks", type=int, default=1, show_default=True, help="ranks that run it"),
         click.option("--arg", multiple=True, hidden=True),
     )
@@ -51,8 +63,13 @@ class Job:
     replaced: Mapping[str, Pass]
 
     def plan(self, stop_after: str = "", start_after: str = "") -> Any:
-        return plan(self.stage, stop_after=stop_after, start_after=start_after, skip=self.skip,
-                    replaced=self.replaced)
+        return plan(
+            self.stage,
+            stop_after=stop_after,
+            start_after=start_after,
+            skip=self.skip,
+            replaced=self.replaced,
+        )
 
     @property
     def ends(self) -> dict[str, Any]:
@@ -60,16 +77,25 @@ class Job:
 
 
 def job(
-    program: str, machine: str, with_pass: Sequence[str], skip: Sequence[str], lnc: int, ranks: int,
+    program: str,
+    machine: str,
+    with_pass: Sequence[str],
+    skip: Sequence[str],
+    lnc: int,
+    ranks: int,
     arg: Sequence[str],
 ) -> Job:
     """The options of `program_options` as a Job; what comes later is refused by name (NCC005)."""
     if lnc != 1:
         raise UsageError("NCC005", "--lnc 2 comes with the NKI work; --lnc 1 is what there is")
     if ranks != 1:
-        raise UsageError("NCC005", "--ranks above 1 comes with the ring work; one rank is what there is")
+        raise UsageError(
+            "NCC005", "--ranks above 1 comes with the ring work; one rank is what there is"
+        )
     if arg or ".py:" in program:
-        raise UsageError("NCC005", "file.py:function comes with the NKI and HLO work; give HLO text")
+        raise UsageError(
+            "NCC005", "file.py:function comes with the NKI and HLO work; give HLO text"
+        )
     found = target(machine)
     stage = load_program(program, found)
     if machine != "trn2" and stage.target.name != found.name:
@@ -123,7 +149,9 @@ def last_line(fault: BaseException, file: str) -> int:
     return line
 
 
-def show_table(rows: Sequence[Mapping[str, object]], as_json: bool, columns: Iterable[str] = ()) -> None:
+def show_table(
+    rows: Sequence[Mapping[str, object]], as_json: bool, columns: Iterable[str] = ()
+) -> None:
     """Rows as an aligned table, or as JSON."""
     if as_json:
         click.echo(json.dumps(list(rows), indent=1))
@@ -141,9 +169,10 @@ def cell(value: object) -> str:
         case float():
             return f"{value:.6f}"
         case dict():
-            return ", ".join(f"{number} {name}" for name, number in value.items())
+            pairs = cast("dict[str, object]", value)
+            return ", ".join(f"{number} {name}" for name, number in pairs.items())
         case list():
-            return ", ".join(map(str, value))
+            return ", ".join(map(str, cast("list[object]", value)))
         case True | False:
             return "yes" if value else ""
         case _:

@@ -16,7 +16,8 @@ import attrs
 from ncc.encode import values as v
 from ncc.encode.tables import EXTENSION, ROWS, Field, Row
 from ncc.errors import NccError, Place, nearest
-from ncc.ir.isa import Bundle
+from ncc.ir.core import NOWHERE, Origin
+from ncc.ir.isa import At, Band, Bundle
 
 SIZE = 64
 LENGTH = 0x10  # byte 01: sixteen 32-bit words
@@ -25,7 +26,6 @@ GENS = (2, 3)
 Convert = Callable[[Any], Any]
 
 LETTER = {"u16": "H", "u32": "I", "imm": "I", "i32": "i", "i64": "q", "u64": "Q", "size": "H"}
-INTERNED = {"A4": "I"}
 READ: dict[str, Convert] = {
     "T1D": v.read_tensor,
     "T2D": v.read_tensor,
@@ -182,9 +182,7 @@ def _overflowed(bundle: Bundle, known: Codec) -> bool:
     )
 
 
-_NIBBLED = frozenset(
-    row.struct for row in ROWS.values() if any(f.kind == "lo" for f in row.fields)
-)
+_NIBBLED = frozenset(row.struct for row in ROWS.values() if any(f.kind == "lo" for f in row.fields))
 
 
 @cache
@@ -208,8 +206,8 @@ def unencodable(bundle: Bundle, known: Codec, gen: int = 0) -> NccError:
             return fault("NCC742", f"{bundle.op} has the field {name} twice", bundle.op)
         seen.add(name)
         if why := misfit(fields[name], value):
-            code = "NCC702" if "step" in why or "num " in why or "dimensions" in why else "NCC743"
-            return fault(code, f"{name}: {why}", bundle.op, "split the pattern before encoding")
+            code, hint = misfit_code(fields[name].kind, why)
+            return fault(code, f"{name}: {why}", bundle.op, hint)
     if lacking := sorted(known.needed - seen):
         return fault("NCC742", f"{bundle.op} lacks its field {lacking[0]}", bundle.op)
     band = bundle.band
@@ -217,6 +215,15 @@ def unencodable(bundle: Bundle, known: Codec, gen: int = 0) -> NccError:
         return fault("NCC726", "an Extension has no event band", bundle.op)
     said = f"the event band {band.wait}, {band.update}, {band.value} does not fit its bytes"
     return fault("NCC726", said, bundle.op)
+
+
+def misfit_code(kind: str, why: str) -> tuple[str, str]:
+    """The rule that a misfit breaks, and what to do."""
+    if kind.startswith("name"):
+        return "NCC728", ""
+    if why.startswith(("step", "num", "has ")) and kind[0] in "TD":
+        return "NCC702", "split the pattern into two instructions"
+    return ("NCC705" if why.startswith("partition") else "NCC743"), ""
 
 
 def misfit(field: Field, value: Any) -> str:
@@ -232,9 +239,11 @@ def misfit(field: Field, value: Any) -> str:
             return f"{value!r} is not what a field of kind {field.kind} holds"
         return ""
     bits = 4 if field.kind in ("lo", "hi") else 8 * field.width
-    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if field.kind[0] == "i" and field.kind[
-        1:
-    ].isdecimal() else (0, (1 << bits) - 1)
+    low, high = (
+        (-(1 << bits - 1), (1 << bits - 1) - 1)
+        if field.kind[0] == "i" and field.kind[1:].isdecimal()
+        else (0, (1 << bits) - 1)
+    )
     if type(value) is not int:
         return f"{value!r} is not a number"
     return "" if low <= value <= high else f"{value} is outside {low}..{high}"
@@ -331,3 +340,30 @@ def extension_faults(bundles: Iterable[Bundle]) -> Iterable[tuple[int, str]]:
         expected = bundle.op == "DmaDirect2d" and any(n == "dge_op" for n, _ in bundle.fields)
     if expected:
         yield at, "a DmaDirect2d with dge_op 1 to 3 is followed by its Extension"
+
+
+@cache
+def _defaults(mnemonic: str) -> dict[str, Any]:
+    """What each field is when a record leaves it out; fields without a default are not here."""
+    found: dict[str, Any] = {}
+    for field in ROWS[mnemonic].fields:
+        if field.kind.startswith("name"):
+            found[field.name] = ""
+        elif field.kind.startswith("bytes"):
+            found[field.name] = bytes(field.width)
+        elif field.kind not in NEEDED:
+            found[field.name] = {"steps": (0, 0), "nums": (1, 1)}.get(field.kind, 0)
+    return found
+
+
+def record(op: str, band: Band = v.NO_BAND, origin: Origin = NOWHERE, **fields: Any) -> Bundle:
+    """A record as the decoder would give it: fields sorted, defaults and unused dimensions out."""
+    default = _defaults(op)
+    kept: list[tuple[str, Any]] = []
+    for name, value in sorted(fields.items()):
+        if default.get(name) == value:
+            continue
+        if type(value) is At and value.dims and value.dims[-1] == (1, 1):
+            value = At(value.space, value.partition, value.byte, v.trimmed(value.dims))
+        kept.append((name, value))
+    return Bundle(op, tuple(kept), band, origin)

@@ -28,10 +28,11 @@ DTYPE = {
     "float8e5": 0xF,
 }
 TAGS = {tag: name for name, tag in reversed(DTYPE.items())}
-TAG_SIZE = {
-    tag: int(size)
-    for size, tags in {1: (2, 3, 13, 14, 15), 2: (4, 5, 6, 7), 4: (8, 9, 10, 11), 8: (1, 12)}.items()
-    for tag in tags
+TAG_SIZE = {  # bytes of an element
+    **dict.fromkeys((0x2, 0x3, 0xD, 0xE, 0xF), 1),
+    **dict.fromkeys((0x4, 0x5, 0x6, 0x7), 2),
+    **dict.fromkeys((0x8, 0x9, 0xA, 0xB), 4),
+    **dict.fromkeys((0x1, 0xC), 8),
 }
 
 

@@ -2,25 +2,24 @@
 
 Encoder, decoder, listing, checks and machine read these rows. How a `Bundle` holds a field:
 
-kind                     wire                          value in `Bundle.fields`         left out when
------------------------  ----------------------------  -------------------------------  ------------
-u8 u16 u32 i32 i64 u64   a number                      int                              0
-dtype alu func acc ...   a code of `ncc.encode.codes`  int, the code                    0
-lo, hi                   a nibble that holds a dtype   int, the wire tag                0
-imm                      32 bits: fp32, raw, pointer   int, the raw bits (`codes` has   0
-                                                       no floats: every NaN survives)
-T1D T2D T3D T4D          address, steps, nums          At(space, partition, byte,       never
-                                                       dims); trailing (1, 1) pairs of
-                                                       dims are left out
-A4                       address                       At without dims                  never
-D4D                      base, steps, nums             (base, dims)                     never
-A8                       DMA address                   Dram(var, byte), or At in sb;    never
-                                                       any other mode: int, 64 raw bits
-steps                    two i32, bytes                (step0, step1)                   (0, 0)
-nums                     two u16                       (num0, num1)                     (1, 1)
-size                     u16, 0 is 65536               int, 1..65536                    never
-name32, name36           text and NULs                 str                              ""
-bytesN                   N bytes                       bytes                            all zero
+kind                    wire                         value in `Bundle.fields`       left out if
+----------------------  ---------------------------  -----------------------------  -----------
+u8 u16 u32 i32 i64 u64  a number                     int                            0
+dtype alu func acc ...  a code of `ncc.encode.codes` int, the code                  0
+lo, hi                  a nibble that holds a dtype  int, the wire tag              0
+imm                     32 bits: fp32, raw, pointer  int, the bits: NaNs survive    0
+T1D T2D T3D T4D         address, steps, nums         At(space, partition, byte,     never
+                                                     dims); trailing (1, 1) pairs
+                                                     of dims are left out
+A4                      address                      At without dims                never
+D4D                     base, steps, nums            (base, dims)                   never
+A8                      DMA address                  Dram(var, byte), or At in sb;  never
+                                                     another mode: int, 64 bits
+steps                   two i32, bytes               (step0, step1)                 (0, 0)
+nums                    two u16                      (num0, num1)                   (1, 1)
+size                    u16, 0 is 65536              int, 1..65536                  never
+name32, name36          text and NULs                str                            ""
+bytesN                  N bytes                      bytes                          all zero
 
 `At.space` is `sb` or `psum`; an address that is neither (a register form, an index list, a hole in
 the map) has space `raw`, partition 0 and the 32-bit word as `byte`. `Bundle.fields` are sorted by

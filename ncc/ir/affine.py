@@ -46,8 +46,9 @@ class Affine:
         words: list[str] = []
         for name, coefficient in self.terms:
             words.append(name if coefficient == 1 else f"{coefficient}*{name}")
+        first = self.const > 0 and words and words[0].startswith("-")
         if self.const or not words:
-            words.append(str(self.const))
+            words.insert(0 if first else len(words), str(self.const))
         return "+".join(words).replace("+-", "-")
 
 
@@ -117,7 +118,7 @@ def at(value: int | Affine | Mod | Floor | Least, env: Mapping[str, int]) -> int
 
 
 def read_index(text: str) -> Affine | Mod | Floor | Least:
-    """The node that printed as `text`; ValueError with a sentence when it is no index arithmetic."""
+    """The node that printed as `text`; ValueError with a sentence if it is no index arithmetic."""
     try:
         return index_of(ast.parse(text, mode="eval").body)
     except SyntaxError:

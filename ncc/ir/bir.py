@@ -20,7 +20,7 @@ from ncc.ir.data import Data
 
 @attrs.frozen
 class Loc:
-    """A placement (MemoryLocation): `dims` = (partitions, bytes per partition); for DRAM (1, bytes).
+    """A placement (MemoryLocation): `dims` = (partitions, bytes per partition); DRAM: (1, bytes).
 
     `addr` is the byte inside the partition (in PSUM it counts from the partition's start and holds
     the bank too), or the offset inside the NEFF variable or the scratchpad; `base` is the first
@@ -39,6 +39,14 @@ class Loc:
     live: tuple[int, int] | None = None  # first and last instruction, from `liveness` on
 
 
+CLASS = {"DRAM": "Tensor", "SB": "NeuronSBTensor", "PSUM": "NeuronPSUMTensor"}
+
+
+def usual_class(of: LocSet) -> str:
+    """The tensor class of a set that is nothing special, by its memory."""
+    return CLASS.get(of.memory, "Tensor")
+
+
 @attrs.frozen
 class LocSet:
     """A logical tensor (MemoryLocationSet); it owns its placements.
@@ -53,7 +61,7 @@ class LocSet:
     shape: tuple[int, ...]
     kind: str = "Internal"
     memory: str = "DRAM"  # DRAM, SB, PSUM: the memory of its locations
-    tensor_class: str = "Tensor"
+    tensor_class: str = attrs.field(default=attrs.Factory(usual_class, takes_self=True))
     partition_dim: int = 0  # index of the partition dimension = number of block dimensions
     ring: bool = False
     no_spill: bool = False
@@ -73,6 +81,9 @@ class Tile:
     free: tuple[tuple[str, Extent], ...]
 
 
+ZERO = Affine()
+
+
 @attrs.frozen
 class SymAp:
     """A symbolic access pattern over a set: which location, and where in it, per iteration.
@@ -85,7 +96,7 @@ class SymAp:
     block: Index
     dtype: str
     ap: tuple[tuple[int, Extent], ...]
-    offset: Affine = Affine()
+    offset: Affine = ZERO
 
 
 @attrs.frozen
@@ -123,8 +134,10 @@ Operand = Tile | SymAp | Ap | Imm | Reg
 
 @attrs.frozen
 class Wait:
-    """Hold the instruction until counter `unit` (an engine or a queue) has counted `count`
-    completions; `sem` is its semaphore and `value` the threshold in it, from alloc-sems on (-1 before)."""
+    """Hold the instruction until counter `unit` (an engine or a queue) has counted `count`.
+
+    `sem` is its semaphore and `value` the threshold in it, from alloc-sems on (-1 before).
+    """
 
     unit: str
     count: int
@@ -143,11 +156,15 @@ class Update:
 
 @attrs.frozen
 class Inst:
-    """One instruction. `deps` are (earlier instruction, kind) with kind Flow, Output, Anti or Ordered."""
+    """One instruction. `deps` are (earlier instruction, kind): Flow, Output, Anti or Ordered.
+
+    `engine` is Unassigned, Pool, Activation, PE, DMA, DVE, SP or ALL; before finalize-insts `A|B`
+    means any of these.
+    """
 
     name: str
     opcode: str
-    engine: str  # Unassigned, Pool, Activation, PE, DMA, DVE, SP, ALL; `A|B` = any of these, before finalize-insts
+    engine: str
     ins: tuple[Operand, ...] = ()
     outs: tuple[Operand, ...] = ()
     keys: tuple[tuple[str, Any], ...] = ()  # sorted by key, only what differs from the default
@@ -170,7 +187,7 @@ class Block:
 
 @attrs.frozen
 class Queue:
-    """A DMA queue: the direct queue of `engine`, with its completion semaphore (-1 before alloc-sems)."""
+    """A DMA queue: the direct queue of `engine`, with its semaphore (-1 before alloc-sems)."""
 
     name: str
     engine: str

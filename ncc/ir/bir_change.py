@@ -1,4 +1,4 @@
-"""An instruction with other edges, waits or keys: quick, because it is done for every one of them."""
+"""An instruction with other edges, waits or keys, made quickly: it is done for each of them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def with_keys(inst: Inst, by: str, engine: str = "", **keys: Any) -> Inst:
 
 
 def fresh_names(taken: set[str], owner: str, count: int) -> list[str]:
-    """`count` names that serve `owner`: `i7.0`, `i7.1`, ...; a number that is taken is passed by."""
+    """`count` names that serve `owner`: `i7.0`, `i7.1`, ...; what is taken is passed by."""
     names: list[str] = []
     number = 0
     while len(names) < count:

@@ -332,7 +332,7 @@ def key(inst: Inst, name: str) -> Any:
 
 
 def keyed(
-    opcode: str, old: tuple[tuple[str, Any], ...] = (), **new: Any
+    opcode: str, old: tuple[tuple[str, Any], ...] = (), /, **new: Any
 ) -> tuple[tuple[str, Any], ...]:
     """`Inst.keys` of an opcode: `old` changed by `new`, sorted, without what has its default."""
     values = {**dict(old), **new}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -204,9 +204,10 @@ class Reader:
             inside = str if name == "attributes" else int
             if value is None:
                 continue
-            if not isinstance(value, tuple) or any(type(x) is not inside for x in value):  # pyright: ignore
+            items = cast(tuple[Any, ...], value)
+            if not isinstance(value, tuple) or any(type(x) is not inside for x in items):
                 self.fail(f"{name} is no tuple such as (4,128,256)")
-            if name in ("dims", "live") and len(value) != 2:  # pyright: ignore
+            if name in ("dims", "live") and len(items) != 2:
                 self.fail(f"{name} takes two numbers")
         if "dtype" in values and values["dtype"] not in DTYPES:
             self.fail(f"no dtype is called {values['dtype']}", nearest(values["dtype"], DTYPES))
@@ -333,7 +334,8 @@ class Reader:
         parts["keys"] = tuple(keys)
         axis = parts.get("axis")
         if axis is not None and not (
-            isinstance(axis, tuple) and [type(x) for x in axis] == [str, int, int, int]  # pyright: ignore
+            isinstance(axis, tuple)
+            and [type(x) for x in cast(tuple[Any, ...], axis)] == [str, int, int, int]
         ):
             raise ValueError("the axis of a Loop is written (name,lb,ub,stride)")
         return at

@@ -100,11 +100,12 @@ class Printer:
         self.lines.append(text)
 
     def fields(self, node: Any) -> list[str]:
-        kind: type[Any] = type(node)
-        placed, named = plan(kind)
+        placed, named = plan(node.__class__)
         words = [show_value(getattr(node, name)) for name in placed]
         for name, default in named:
             value = getattr(node, name)
+            if made := getattr(default, "factory", None):  # a default that other fields decide
+                default = made(node)
             if value != default:
                 shown = value.word() if isinstance(value, Data) else show_value(value)
                 words.append(f"{name}={shown}")
@@ -140,7 +141,7 @@ class Printer:
 
     def inst(self, inst: Inst) -> str:
         words = self.words
-        text = f"{words[inst.name]} = {inst.opcode} {words[inst.engine]}"
+        text = f"{words[inst.name]} = {inst.opcode} {inst.engine}"
         for operand in inst.outs:
             text += f" {self.operand(operand)}"
         if inst.ins:

@@ -69,7 +69,7 @@ class Clocks:
 def needs(
     preds: Iterable[int], places: Sequence[tuple[int, int]], own: int
 ) -> list[tuple[int, int, int]]:
-    """What an instruction has to know: (producer, unit, position), at most one a unit, latest first.
+    """What an instruction has to know: (producer, unit, position), one a unit, latest first.
 
     `places` are the (unit, position) of all earlier instructions; `own` is the engine's unit, whose
     order needs no counter.

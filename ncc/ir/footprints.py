@@ -8,9 +8,10 @@ What is never written (inputs, constants) has no rectangles: nothing has to wait
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ncc.ir.bir import Ap, Function, Inst, Loc, LocSet, Module
+from ncc.ir.bir import Ap, Function, Inst, Loc, LocSet, Module, Operand
 from ncc.ir.data import size_of
 
 SBUF, PSUM, HIDDEN, DRAM = 0, 1, 2, 3  # planes; DRAM tensors count up from the last
@@ -20,7 +21,7 @@ FLAT = 1 << 62  # the row length of DRAM that several locations share: one endle
 ACCUMULATORS = {"Activation": 0, "DVE": 1}  # rows of the hidden plane
 TABLES = 2
 
-# the cells of the hidden plane
+COMMANDS = frozenset(("acc", "reduce_cmd", "accumulator_cmd"))  # keys that move an accumulator
 READ_BACK = {
     "ActivationReadAccumulator": "Activation",
     "ReadActivationAccumulator": "Activation",
@@ -39,11 +40,15 @@ class Rect(NamedTuple):
     runs: tuple[tuple[int, int], ...] | None = None  # None: no holes; (): holes that are not known
 
 
+Rects = tuple[Rect, ...]
+Operands = tuple[Operand, ...]
+
+
 class Access(NamedTuple):
     """What one instruction touches."""
 
-    reads: tuple[Rect, ...]
-    writes: tuple[Rect, ...]
+    reads: Rects
+    writes: Rects
 
 
 NOTHING = Access((), ())
@@ -91,6 +96,7 @@ class Places:
     def __init__(self, func: Function) -> None:
         self.found: dict[str, tuple[int, Loc, LocSet, int]] = {}
         self.pitches: dict[int, int] = {}
+        self._known: dict[tuple[int, int], tuple[Operands, Operands, Rects, Rects]] = {}
         scratch: list[tuple[Loc, LocSet]] = []
         for owner in func.sets:
             for loc in owner.locs:
@@ -146,11 +152,32 @@ class Places:
         low, high, runs = _walk([p for p in pairs[1:] if p[1] > 1 and p[0]], byte, size)
         return Rect(plane, row, row + pairs[0][1], low, high, runs)
 
-    def dest(self, inst: Inst) -> Rect:
-        """The destination of an instruction on chip."""
-        out = inst.outs[0]
-        found = self.rect(out) if isinstance(out, Ap) else None
-        return found or Rect(HIDDEN, 0, 0, 0, 0)
+    def touched(self, inst: Inst) -> tuple[Rects, Rects]:
+        """The rectangles of its operands, of `ins` and of `outs`.
+
+        Passes keep the tuples of operands as they are, so that each is looked at once; those that
+        are remembered are kept alive here, which keeps their identity theirs.
+        """
+        key = (id(inst.ins), id(inst.outs))
+        if known := self._known.get(key):
+            return known[2], known[3]
+        reads, writes = self._rects(inst.ins), self._rects(inst.outs)
+        self._known[key] = (inst.ins, inst.outs, reads, writes)
+        return reads, writes
+
+    def _rects(self, operands: Operands) -> Rects:
+        found = [self.rect(x) for x in operands if type(x) is Ap]
+        return tuple([rect for rect in found if rect is not None])
+
+
+_last: list[tuple[tuple[LocSet, ...], Places]] = []
+
+
+def places_of(func: Function) -> Places:
+    """The places of a function; those of the last sets asked about are kept."""
+    if not _last or _last[0][0] is not func.sets:
+        _last[:] = [(func.sets, Places(func))]
+    return _last[0][1]
 
 
 def _row(owner: LocSet) -> int:
@@ -177,7 +204,7 @@ def _walk(
             return low, high, ()
         starts = [s + step * k for s in starts for k in range(num)]
     starts.sort()
-    if any(b - a < run for a, b in zip(starts, starts[1:], strict=False)):
+    if any(b - a < run for a, b in pairwise(starts)):
         return low, high, ()
     return low, high, tuple((s, s + run) for s in starts)
 
@@ -209,10 +236,6 @@ def _in_dram(plane: int, pitch: int, loc: Loc, ap: Ap, size: int) -> Rect:
     return Rect(plane, first, last, low, high, runs if solid else ())
 
 
-def keys_of(inst: Inst) -> dict[str, Any]:
-    return dict(inst.keys)
-
-
 def key_of(inst: Inst, name: str, default: Any = None) -> Any:
     """The value of one key of an instruction."""
     for key, value in inst.keys:
@@ -227,7 +250,7 @@ def is_copying_transpose(inst: Inst, gen: int) -> bool:
 
 
 def group_code(start: int, size: int) -> int:
-    """The code of the array rows or columns from `start` (ISA reference 5.1); 0 if there is none."""
+    """The code of array rows or columns from `start` (ISA reference 5.1); 0 if there is none."""
     if size <= 32:
         return {0: 1, 32: 2, 64: 4, 96: 8}.get(start, 0)
     if size <= 64:
@@ -257,7 +280,7 @@ class Footprints:
     """The accesses of every instruction of a straight-line module, in program order."""
 
     def __init__(self, module: Module) -> None:
-        self.places = Places(module.functions[0])
+        self.places = places_of(module.functions[0])
         self.gen = 2 if module.arch == "sunda" else 3
 
     def of(self, inst: Inst) -> Access:
@@ -266,43 +289,43 @@ class Footprints:
             if inst.opcode == "LoadActFuncSet":
                 return Access((), (Rect(HIDDEN, TABLES, TABLES + 1, 0, 1),))
             return NOTHING
-        rect = self.places.rect
-        reads = [r for x in inst.ins if type(x) is Ap and (r := rect(x))]
-        writes = [r for x in inst.outs if type(x) is Ap and (r := rect(x))]
+        reads, writes = self.places.touched(inst)
         if inst.opcode == "Matmult":
-            self._matmul(inst, reads, writes)
-        elif inst.engine == "Activation" or inst.engine == "DVE":
-            self._state(inst, reads, writes)
-        return Access(tuple(reads), tuple(writes))
+            return self._matmul(inst, reads, writes)
+        if inst.engine == "Activation" or inst.engine == "DVE":
+            more, state = self._state(inst)
+            return Access((*reads, *more), (*writes, *state))
+        return Access(reads, writes)
 
-    def _matmul(self, inst: Inst, reads: list[Rect], writes: list[Rect]) -> None:
+    def _matmul(self, inst: Inst, reads: Rects, writes: Rects) -> Access:
         if not writes or is_copying_transpose(inst, self.gen):
-            return
+            return Access(reads, writes)
         flag = key_of(inst, "accumulation_flag")
         if flag is None:
-            if key_of(inst, "accumulate", False):
-                reads.append(writes[0])
+            adds = bool(key_of(inst, "accumulate", False))
         elif flag & 1:
-            writes[0] = window(inst, writes[0])
+            return Access(reads, (window(inst, writes[0]),))
         else:
-            reads.append(writes[0])
+            adds = True
+        return Access((*reads, writes[0]) if adds else reads, writes)
 
-    def _state(self, inst: Inst, reads: list[Rect], writes: list[Rect]) -> None:
+    def _state(self, inst: Inst) -> tuple[list[Rect], list[Rect]]:
         """Accumulators and tables: locations that no address names."""
         opcode = inst.opcode
         if opcode in READ_BACK:
             row = ACCUMULATORS[READ_BACK[opcode]]
-            reads.append(Rect(HIDDEN, row, row + 1, 0, 1))
-            return
+            return [Rect(HIDDEN, row, row + 1, 0, 1)], []
+        reads: list[Rect] = []
+        writes: list[Rect] = []
         for key, value in inst.keys:
-            if key in ("acc", "reduce_cmd", "accumulator_cmd") and value != "Idle":
+            if key in COMMANDS and value != "Idle":
                 row = ACCUMULATORS[inst.engine]
-                cell = Rect(HIDDEN, row, row + 1, 0, 1)
-                writes.append(cell)
+                writes.append(Rect(HIDDEN, row, row + 1, 0, 1))
                 if value in ("AddAccumulate", "Accumulate"):
-                    reads.append(cell)
+                    reads += writes
         if opcode == "Activation":
             reads.append(Rect(HIDDEN, TABLES, TABLES + 1, 0, 1))
+        return reads, writes
 
     def all(self, insts: tuple[Inst, ...]) -> list[Access]:
         of = self.of

@@ -127,7 +127,7 @@ class Computation:
 
 @attrs.frozen
 class Section:
-    """A numbered table that metadata refers to: FileNames, FunctionNames, FileLocations, StackFrames."""
+    """A numbered table that metadata refers to, such as FileNames or StackFrames."""
 
     title: str
     rows: tuple[tuple[int, str], ...]

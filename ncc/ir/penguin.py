@@ -293,6 +293,13 @@ class TensorCopyOp(TileOp):
     src: View
 
 
+@attrs.frozen
+class TileMemsetOp(TileOp):
+    """dst = one value everywhere."""
+
+    value: float
+
+
 Statement = Loop | TileOp | TensorOp
 
 

@@ -15,6 +15,7 @@ import attrs
 
 from ncc.ir import penguin as p
 from ncc.ir.affine import Affine, Floor, Least, Mod
+from ncc.ir.core import NOWHERE, Origin
 from ncc.ir.data import Data
 from ncc.ir.text import with_origin
 
@@ -34,48 +35,64 @@ OPS: dict[str, type[Any]] = {
         p.TensorScalarOp,
         p.TensorTensorOp,
         p.TensorCopyOp,
+        p.TileMemsetOp,
     )
 }
 WORDS = ("function", "tensor", "axis", "axes", "loop", "pag", "pg", "Cut", "min", "inf", "nan", "f")
 RESERVED = frozenset((*WORDS, *OPS))  # names that mean something else in the text
+WIDTH = 96  # with a docstring's indentation a line is 100
 FIRST = "from ncc.penguin import *"
 
 
 def show(function: p.Function) -> str:
     """The module as a Python program."""
-    lines = [show_tensor(x) for x in function.tensors]
+    lines: list[str] = []
+    for tensor in function.tensors:
+        lines += wrapped(f"{tensor.name} = tensor", words_of(tensor), "", tensor.origin, "    ")
     names = axis_names(function)
     for at in range(0, len(names), 12):
         some = names[at : at + 12]
-        lines.append(f"{', '.join(some)} = axis({quoted(' '.join(some))})")
-    lines += [f"pag({', '.join(map(quoted, group))})" for group in function.pags]
-    lines += [f"pg({number}, {value(ops)}, {value(par)})" for number, ops, par in function.pgs]
-    lines += show_body(function.body)
-    inside = "".join(f"    {line}\n" for line in lines or ["pass"])
-    return f"{FIRST}\nwith function({quoted(function.name)}) as f:\n{inside}"
+        lines.append(f"    {', '.join(some)} = axis({quoted(' '.join(some))})")
+    for group in function.pags:
+        lines += wrapped("pag", list(map(quoted, group)), "", NOWHERE, "    ")
+    for number, ops, par in function.pgs:
+        lines += wrapped("pg", [str(number), value(ops), value(par)], "", NOWHERE, "    ")
+    lines += show_body(function.body, "    ")
+    head = f"{FIRST}\nwith function({quoted(function.name)}) as f:"
+    return "\n".join([head, *(lines or ["    pass"]), ""])
 
 
-def show_tensor(x: p.Tensor) -> str:
-    return with_origin(f"{x.name} = {call('tensor', x)}", x.origin)
-
-
-def show_body(body: tuple[p.Statement, ...]) -> Iterator[str]:
+def show_body(body: tuple[p.Statement, ...], indent: str) -> Iterator[str]:
     for one in body:
         if isinstance(one, p.Loop):
-            head = f"for {one.axis} in loop({quoted(one.axis)}, {one.trips}, {quoted(one.kind)}):"
-            yield with_origin(head, one.origin)
-            yield from (f"    {line}" for line in (list(show_body(one.body)) or ["pass"]))
+            words = [quoted(one.axis), str(one.trips), quoted(one.kind)]
+            yield from wrapped(f"for {one.axis} in loop", words, ":", one.origin, indent)
+            yield from list(show_body(one.body, f"{indent}    ")) or [f"{indent}    pass"]
         else:
-            yield show_op(one)
+            yield from wrapped(type(one).__name__, words_of(one), "", one.origin, indent)
 
 
 def show_op(op: p.TileOp | p.TensorOp) -> str:
-    """One op as it stands in the text, without its indentation."""
-    return with_origin(call(type(op).__name__, op), op.origin)
+    """One op on one line, for a person."""
+    return with_origin(f"{type(op).__name__}({', '.join(words_of(op))})", op.origin)
 
 
-def call(head: str, node: Any) -> str:
-    """`Head(word, view, ..., field=value)`, without the fields that have their defaults."""
+def wrapped(head: str, words: list[str], end: str, origin: Origin, indent: str) -> Iterator[str]:
+    """A call in lines of at most WIDTH characters, broken between its words."""
+    line = f"{indent}{head}("
+    last = with_origin(f"){end}", origin)
+    for number, word in enumerate(words):
+        final = number == len(words) - 1
+        text = word + (last if final else ",")
+        if len(line) + len(text) > WIDTH and number:
+            yield line.rstrip()
+            line = f"{indent}    "
+        line += text if final else f"{text} "
+    yield line if words else line + last
+
+
+def words_of(node: Any) -> list[str]:
+    """`word, view, ..., field=value`, without the fields that have their defaults."""
     words: list[str] = []
     leading = True
     for field, default in printed_fields(node.__class__):
@@ -85,7 +102,7 @@ def call(head: str, node: Any) -> str:
         text = value(found)
         if default is None or text != default:
             words.append(text if leading else f"{field}={text}")
-    return f"{head}({', '.join(words)})"
+    return words
 
 
 @cache
@@ -107,7 +124,7 @@ def value(x: Any) -> str:
         case p.View(tensor, index):
             return f"{tensor}[{', '.join(map(spaced, index)) or '()'}]"
         case p.Cut():
-            return call("Cut", x)
+            return f"Cut({', '.join(words_of(x))})"
         case (p.Axis(), *_):
             return f"axes({', '.join(f'{a.name}={spaced(a.extent)}' for a in x)})"
         case (one,):

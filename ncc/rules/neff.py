@@ -1,7 +1,154 @@
-"""Rules 8: the container."""
+"""Rules 8: the container. NCC801 to NCC819 are the reader's refusals R1 to R19, by number."""
 
 from __future__ import annotations
 
 from ncc.rules import Rule
 
-RULES: tuple[Rule, ...] = ()
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "NCC800",
+        "not a NEFF",
+        "A NEFF begins with gzip, with a tar, or with a header of 1024 bytes in front of one of them.",
+        "Give the file that a compiler wrote.",
+    ),
+    Rule(
+        "NCC801",
+        "shorter than its header",
+        "A file with a header has at least the header's 1024 bytes.",
+        "The file is cut short; get it again.",
+        ("R1",),
+    ),
+    Rule(
+        "NCC802",
+        "a header of another size",
+        "header_size is 1024.",
+        "The file is damaged, or it is of a format that ncc does not know.",
+        ("R2",),
+    ),
+    Rule(
+        "NCC803",
+        "a payload of another size",
+        "data_size is the number of bytes after the header: at least one, and no byte follows.",
+        "The file is cut short or has trailing bytes; get it again.",
+        ("R3",),
+    ),
+    Rule(
+        "NCC804",
+        "an unknown package version",
+        "pkg_version is 1 for a tar and 2 for gzip, and the payload is what it says.",
+        "Use a newer ncc if the version is higher.",
+        ("R4",),
+    ),
+    Rule(
+        "NCC805",
+        "a file that needs a newer reader",
+        "The major version is at most 2, and with 2 only the feature bits 0 to 26 are understood.",
+        "The reader is too old for the file: update ncc, or compile with an older compiler.",
+        ("R5",),
+    ),
+    Rule(
+        "NCC806",
+        "contents that do not fit their hash",
+        "The header's hash fits the payload, the digest in info.json fits the members, and both records are equal.",
+        "A byte was changed; get the file again, or write it anew with `ncc asm`.",
+        ("R6",),
+    ),
+    Rule(
+        "NCC807",
+        "a damaged gzip stream",
+        "The payload is one whole gzip stream, with its checksum and length, and nothing after it.",
+        "The file is cut short or damaged; get it again.",
+        ("R7",),
+    ),
+    Rule(
+        "NCC808",
+        "larger than a reader takes",
+        "At most 2 GiB inflated, 4096 members of 1 GiB each, and 200 times the size of the file.",
+        "Such a file is an attack or a mistake; ncc writes none.",
+        ("R8",),
+    ),
+    Rule(
+        "NCC809",
+        "a member name that leaves the archive",
+        "Member names are relative, without empty or dotted parts, at most 255 bytes, each once.",
+        "Pack the file again under plain names.",
+        ("R9",),
+    ),
+    Rule(
+        "NCC810",
+        "a member that is no plain file",
+        "The archive holds regular files and directories in a whole tar; extended records set times only.",
+        "Pack the file again without links, devices or sparse files.",
+        ("R10",),
+    ),
+    Rule(
+        "NCC811",
+        "a member is missing",
+        "kelf-0.json lists at least one graph, and every file that a member names is there.",
+        "Compile again; the message says who names the missing member.",
+        ("R11",),
+    ),
+    Rule(
+        "NCC812",
+        "JSON that cannot be trusted",
+        "A JSON member is one UTF-8 object with each key once, numbers of 64 bits, at most 64 levels, and keys of their kind.",
+        "Correct the member that the message names.",
+        ("R12",),
+    ),
+    Rule(
+        "NCC813",
+        "a stream that is no row of bundles",
+        "A stream is whole 64-byte bundles of known opcodes, and ends with Exit if it is not empty.",
+        "Get the file again; `ncc disasm` prints what can be read of it.",
+        ("R13",),
+    ),
+    Rule(
+        "NCC814",
+        "a variable that makes no sense",
+        "Variables have a known type, numbers 0 to N-1, a size that fits shape and dtype, and at least one is an output; descriptors stay inside them.",
+        "Correct `var` in def.json.",
+        ("R14",),
+    ),
+    Rule(
+        "NCC815",
+        "a queue that makes no sense",
+        "Queues have a known type, at most 16 rings each and 176 in all, one owner and one semaphore each; a DMA raises its queue's semaphore.",
+        "Correct `dma_queue` in def.json.",
+        ("R15",),
+    ),
+    Rule(
+        "NCC816",
+        "a constant that is missing or of another size",
+        "The file of a constant is there and holds exactly the variable's bytes.",
+        "Compile again; the message says which variable names the file.",
+        ("R16",),
+    ),
+    Rule(
+        "NCC817",
+        "compiled for another machine",
+        "The target of kelf-0.json is known, and it is the machine that is to run it.",
+        "Choose the target with --target, or compile again.",
+        ("R17",),
+    ),
+    Rule(
+        "NCC818",
+        "a schema of another version",
+        "kelf-0.json and neff.json have version 0.5, def.json has 0.6; another major version is refused.",
+        "Use a newer ncc.",
+        ("R18",),
+    ),
+    Rule(
+        "NCC819",
+        "more cores than the record says",
+        "lnc_size is 1 or 2, and there are at most lnc_size times num_tpb subgraphs.",
+        "Compile again with the right --lnc.",
+        ("R19",),
+    ),
+    Rule(
+        "NCC820",
+        "an argument or address that does not fit its variable",
+        "tensor_map.json and the variables agree on names, order, dtype and shape, and every DMA stays inside the variable it names.",
+        "Correct tensor_map.json, or the address that the message names.",
+        ("R15a",),
+    ),
+)

@@ -10,7 +10,8 @@ somewhere in the machine unwritten data is stored again, which a counter (`epoch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import prod
 from typing import Any
 
 import attrs
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncc.errors import NccError
+from ncc.ir.data import size_of
 from ncc.ir.isa import Var
 from ncc.target import Target
 
@@ -25,37 +27,45 @@ Array = NDArray[Any]
 Marks = NDArray[np.bool_]
 
 UNWRITTEN, ZEROED, OPEN, CLOSED, FOREIGN = range(5)
-STATE = ("unwritten", "zeroed", "open", "closed", "foreign")
+STATES = ("unwritten", "zeroed", "open", "closed", "foreign")
 SBUF_PITCH = 1 << 18  # address bytes from one partition to the next, in a bundle
 PSUM_BYTES = 16384
-CELL = 4
+PAD = 64  # keeps equal offsets of the partitions out of one cache set
 
 
 @attrs.define(eq=False)
 class Space:
-    """One memory: `rows` × `width` bytes and as many marks."""
+    """One memory: `rows` of `width` bytes that lie `stride` apart, and as many marks.
+
+    `known` is None where everything is written: inputs and constants, which are read only.
+    """
 
     name: str
-    key: int  # of the race check: 0 SBUF, -1 PSUM, else the variable's id
+    key: int  # of the race check: 0 SBUF, -1 PSUM, -2 the scratchpad, else the variable's id
     rows: int
     width: int
-    data: NDArray[np.uint8]
-    known: Marks
-    states: NDArray[np.uint8] | None = None  # PSUM: one a cell
-    read_only: bool = False
-    pitch: int = 0  # DRAM: bytes of a row of the tensor, for the race check
+    stride: int
+    start: int  # of the space in its buffer
+    data: NDArray[np.uint8]  # the buffer
+    known: Marks | None
+    states: NDArray[np.uint8] | None = None  # PSUM: one for each 4 bytes
+    pitch: int = 0  # DRAM: bytes of a row, as the race check cuts a variable
+
+    def array(self) -> NDArray[np.uint8]:
+        """The bytes of the first row."""
+        return self.data[self.start : self.start + self.width]
 
 
 @attrs.define(eq=False)
 class Memory:
-    """All memories of one core."""
+    """All memories of one core, and the views that were made on them."""
 
     target: Target
     sbuf: Space
     psum: Space
     dram: dict[int, Space]
-    vars: dict[int, Var]
-    epoch: int = 1  # rises when unwritten marks are stored over a region
+    epoch: int = 1  # rises when unwritten marks are stored
+    views: dict[Any, Any] = attrs.field(factory=dict[Any, Any])
 
     def variable(self, var: int) -> Space:
         """The variable with this id; NCC905 for an id that none has."""
@@ -65,49 +75,39 @@ class Memory:
         return found
 
 
-def memory(target: Target, variables: Iterable[Var], sbuf_width: int) -> Memory:
-    """Fresh memories. `sbuf_width` is how many bytes of a partition the program can touch."""
-    width = max(64, -(-min(sbuf_width, target.sbuf_size) // 64) * 64)
-    sbuf = _space("sb", 0, target.partitions, width)
-    psum = _space("ps", -1, target.partitions, PSUM_BYTES)
-    psum.states = np.zeros((target.partitions, PSUM_BYTES // CELL), np.uint8)
-    table = {v.id: v for v in variables}
-    scratch = max((v.offset + _size(v) for v in table.values() if v.kind == "virtual"), default=0)
-    pad = _space("scratch", -2, 1, scratch)
+def memory(target: Target, variables: Iterable[Var], contents: Mapping[int, bytes]) -> Memory:
+    """Memories at the start of a run; `contents` are the bytes of inputs and constants by id."""
+    table = tuple(variables)
+    rows = target.partitions
+    sbuf = _fresh("sb", 0, rows, target.sbuf_size)
+    psum = _fresh("ps", -1, rows, PSUM_BYTES)
+    psum.states = np.zeros(rows * psum.stride // 4, np.uint8)
+    scratch = max((v.offset + _size(v) for v in table if v.kind == "virtual"), default=0)
+    pad = _fresh("scratch", -2, 1, scratch)
     dram: dict[int, Space] = {}
-    for v in table.values():
-        size = _size(v)
-        if v.kind == "virtual":
-            part = slice(v.offset, v.offset + size)
-            space = Space(v.name, -2, 1, size, pad.data[:, part], pad.known[:, part])
+    for v in table:
+        size, pitch = _size(v), _pitch(v)
+        if v.id in contents:
+            raw = np.frombuffer(contents[v.id], np.uint8)
+            dram[v.id] = Space(v.name, v.id, 1, size, size, 0, raw, None, None, pitch)
+        elif v.kind == "virtual":
+            dram[v.id] = attrs.evolve(pad, name=v.name, width=size, start=v.offset, pitch=pitch)
         else:
-            space = _space(v.name, v.id, 1, size)
-        space.pitch = _pitch(v)
-        space.read_only = v.kind in ("input", "file")
-        dram[v.id] = space
-    return Memory(target, sbuf, psum, dram, table)
+            dram[v.id] = attrs.evolve(_fresh(v.name, v.id, 1, size), pitch=pitch)
+    return Memory(target, sbuf, psum, dram)
 
 
-def _space(name: str, key: int, rows: int, width: int) -> Space:
-    data = np.full((rows, width), 0xFF, np.uint8)
-    return Space(name, key, rows, width, data, np.zeros((rows, width), np.bool_))
+def _fresh(name: str, key: int, rows: int, width: int) -> Space:
+    stride = width + PAD
+    data = np.full(rows * stride, 0xFF, np.uint8)
+    return Space(name, key, rows, width, stride, 0, data, np.zeros(rows * stride, np.bool_))
 
 
 def _size(v: Var) -> int:
-    from ncc.ir.data import size_of
-
-    return size_of(v.dtype) * int(np.prod(v.shape, dtype=np.int64))
+    return size_of(v.dtype) * prod(v.shape)
 
 
 def _pitch(v: Var) -> int:
-    """Bytes of a row of the tensor as the race check cuts it: rows that are too short are joined."""
-    from ncc.ir.data import size_of
-
+    """Bytes of a row of the tensor; rows that are short are taken together."""
     row = size_of(v.dtype) * (v.shape[-1] if v.shape else 1)
     return row if row >= 512 and v.kind != "virtual" else 16384
-
-
-def store(space: Space, raw: bytes) -> None:
-    """Writes the whole of a variable, as the host does before the run."""
-    space.data[0, : len(raw)] = np.frombuffer(raw, np.uint8)
-    space.known[0, : len(raw)] = True

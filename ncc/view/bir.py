@@ -1,4 +1,4 @@
-"""BIR as a picture: instructions, the edges between them (or the locations that link them), waits."""
+"""BIR as a picture: instructions, and the edges (or locations) that link them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def instructions(
                 yield from instructions(inner, (*loops, f"{axis} {low}..{high}"), made, fresh)
             continue
         sources = {made[n]: n for n in map(place, inst.ins) if n in made}
-        sources |= {name: kind for name, kind in inst.deps}
+        sources |= dict(inst.deps)
         yield Box(inst.name, lines(inst, loops), tuple(sources.items()), new=id(inst) in fresh)
         for out in inst.outs:
             made[place(out)] = inst.name

@@ -25,7 +25,9 @@ def boxes(module: Program, fresh: frozenset[int]) -> Iterator[Box]:
                 lines.append(f"wait S[{index}]>={bundle.band.value}")
                 if found := who(raised.get(index, []), bundle.band.value):
                     sources.append((found, f"S[{index}]"))
-            yield Box(f"{stream.engine} {number}", tuple(lines), tuple(sources), new=id(bundle) in fresh)
+            yield Box(
+                f"{stream.engine} {number}", tuple(lines), tuple(sources), new=id(bundle) in fresh
+            )
 
 
 def counters(module: Program) -> dict[int, list[tuple[int, str]]]:

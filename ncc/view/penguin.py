@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import attrs
 
-from ncc.ir.penguin import Axis, Function, Loop, Statement, View
+from ncc.ir.penguin import Axis, Cut, Function, Loop, Statement, View
 from ncc.view.dot import Box, picture
 
 
@@ -25,8 +26,12 @@ def boxes(module: Function, fresh: frozenset[int]) -> Iterator[Box]:
     yield from statements(module.body, (), made, fresh)
     for tensor in module.tensors:
         if tensor.kind == "output" and tensor.name in made:
-            yield Box(f"output {tensor.name}", (f"output {tensor.name}",),
-                      ((made[tensor.name], tensor.name),), "oval")
+            yield Box(
+                f"output {tensor.name}",
+                (f"output {tensor.name}",),
+                ((made[tensor.name], tensor.name),),
+                "oval",
+            )
 
 
 def statements(
@@ -46,9 +51,10 @@ def statements(
 
 def tensors(value: object) -> list[View]:
     """The views that a field holds; the first of an op is what it writes."""
-    if isinstance(value, View):
-        return [value]
-    return [v for v in value if isinstance(v, View)] if isinstance(value, tuple) else []
+    inside: tuple[object, ...] = (
+        cast("tuple[object, ...]", value) if type(value) is tuple else (value,)
+    )
+    return [view for view in inside if isinstance(view, View)]
 
 
 def lines(op: object, loops: tuple[str, ...]) -> tuple[str, ...]:
@@ -65,8 +71,11 @@ def lines(op: object, loops: tuple[str, ...]) -> tuple[str, ...]:
     for field in ("partition", "contract_axes", "accumulate", "engines"):
         if words := getattr(op, field, ()):
             found.append(f"{field} {' '.join(words)}")
-    for cut in getattr(op, "cuts", ()):
-        found.append(f"cut {cut.role}: loops {' '.join(cut.loops) or '-'} tile {' '.join(cut.tiles)}")
+    cuts: tuple[Cut, ...] = getattr(op, "cuts", ())
+    for cut in cuts:
+        found.append(
+            f"cut {cut.role}: loops {' '.join(cut.loops) or '-'} tile {' '.join(cut.tiles)}"
+        )
     if getattr(op, "group", -1) >= 0:
         found.append(f"group {getattr(op, 'group', -1)}")
     return tuple(found)

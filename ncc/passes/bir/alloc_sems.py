@@ -1,10 +1,25 @@
 """Counters get their semaphores, and an instruction with several waits gets helpers before it.
 
 Before:
-    X
+    module m gen3
+      queue qSP SP
+      func sg0000
+        block Block1
+          i0 = NoOp PE update PE+1
+          i1 = NoOp Activation update Activation+1
+          i2 = NoOp Pool update Pool+1
+          i3 = NoOp DVE after i0(F) i1(F) i2(F) wait Pool>=1 Activation>=1 PE>=1 update DVE+1
 
 After:
-    X
+    module m gen3
+      queue qSP SP semaphore=12
+      func sg0000
+        block Block1
+          i0 = NoOp PE update PE+1(0)
+          i1 = NoOp Activation update Activation+1(1)
+          i2 = NoOp Pool update Pool+1(2)
+          i3.0 = EventSemaphore DVE wait Pool>=1(2>=1) Activation>=1(1>=1)
+          i3 = NoOp DVE after i0(F) i1(F) i2(F) wait PE>=1(0>=1) update DVE+1(3)
 
 Why:
     A record has room for one wait and one update; an EventSemaphore has two waits. So of several
@@ -28,7 +43,7 @@ FITS, HELPER_FITS = 1, 2
 
 
 def apply(module: Module, target: Target) -> Module:
-    steps = {engine: 1 for engine in ENGINES} | {q.name: q.num_queues for q in module.queues}
+    steps = dict.fromkeys(ENGINES, 1) | {q.name: q.num_queues for q in module.queues}
     bumps = {unit: (Update(unit, SEMAPHORES[unit], step),) for unit, step in steps.items()}
     insts = module.main.blocks[0].insts
     taken = {inst.name for inst in insts}

@@ -1,10 +1,30 @@
 """Each instruction gets an edge to every earlier one whose bytes it overwrites.
 
 Before:
-    X
+    module m gen3
+      func sg0000
+        set a float32 (4,8) memory=SB
+          loc a SB (4,32) allocated=true
+        set b float32 (4,8) memory=SB
+          loc b SB (4,32) addr=16 allocated=true
+        block Block1
+          i0 = Memset DVE a:float32[[8,4],[1,8]]
+          i1 = TensorCopy Pool a:float32[[8,4],[1,4]] <- a:float32[[8,4],[1,4]]+4 after i0(F)
+          i2 = Memset DVE b:float32[[8,4],[1,8]]
+          i3 = Exit ALL
 
 After:
-    X
+    module m gen3
+      func sg0000
+        set a float32 (4,8) memory=SB
+          loc a SB (4,32) allocated=true
+        set b float32 (4,8) memory=SB
+          loc b SB (4,32) addr=16 allocated=true
+        block Block1
+          i0 = Memset DVE a:float32[[8,4],[1,8]]
+          i1 = TensorCopy Pool a:float32[[8,4],[1,4]] <- a:float32[[8,4],[1,4]]+4 after i0(F)
+          i2 = Memset DVE b:float32[[8,4],[1,8]] after i0(O) i1(A)
+          i3 = Exit ALL
 
 Why:
     A location is used again: by the next round of a ring, or because the allocator gave two

@@ -1,10 +1,34 @@
 """Every DMA gets the engine that triggers it, and with it the queue that moves it.
 
 Before:
-    X
+    module m gen3
+      func sg0000
+        set x float32 (4,8) kind=ExternalInput
+          loc x DRAM (1,128) allocated=true
+        set y float32 (4,8) kind=ExternalOutput
+          loc y DRAM (1,128) allocated=true
+        set t float32 (4,8) memory=SB
+          loc t SB (4,32) allocated=true
+        block Block1
+          i0 = Load DMA t:float32[[8,4],[1,8]] <- x:float32[[8,4],[1,8]]
+          i1 = Save DMA y:float32[[8,4],[1,8]] <- t:float32[[8,4],[1,8]]
+          i2 = Exit ALL
 
 After:
-    X
+    module m gen3
+      queue qActivation Activation
+      queue qSP SP
+      func sg0000
+        set x float32 (4,8) kind=ExternalInput
+          loc x DRAM (1,128) allocated=true
+        set y float32 (4,8) kind=ExternalOutput
+          loc y DRAM (1,128) allocated=true
+        set t float32 (4,8) memory=SB
+          loc t SB (4,32) allocated=true
+        block Block1
+          i0 = Load SP t:float32[[8,4],[1,8]] <- x:float32[[8,4],[1,8]] queue=qSP
+          i1 = Save Activation y:float32[[8,4],[1,8]] <- t:float32[[8,4],[1,8]] queue=qActivation
+          i2 = Exit ALL
 
 Why:
     An engine triggers a DMA by a record in its own stream, and each engine has one direct queue. A

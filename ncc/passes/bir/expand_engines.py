@@ -1,10 +1,31 @@
 """The Exit on all engines becomes one Exit for each engine that has something to do.
 
 Before:
-    X
+    module m gen3
+      queue qSP SP
+      func sg0000
+        set x float32 (4,8) kind=ExternalInput
+          loc x DRAM (1,128) allocated=true
+        set t float32 (4,8) memory=SB
+          loc t SB (4,32) allocated=true
+        block Block1
+          i0 = Load SP t:float32[[8,4],[1,8]] <- x:float32[[8,4],[1,8]] queue=qSP
+          i1 = TensorCopy DVE t:float32[[8,4],[1,4]] <- t:float32[[8,4],[1,4]]+4 after i0(F)
+          i2 = Exit ALL
 
 After:
-    X
+    module m gen3
+      queue qSP SP
+      func sg0000
+        set x float32 (4,8) kind=ExternalInput
+          loc x DRAM (1,128) allocated=true
+        set t float32 (4,8) memory=SB
+          loc t SB (4,32) allocated=true
+        block Block1
+          i0 = Load SP t:float32[[8,4],[1,8]] <- x:float32[[8,4],[1,8]] queue=qSP
+          i1 = TensorCopy DVE t:float32[[8,4],[1,4]] <- t:float32[[8,4],[1,4]]+4 after i0(F)
+          i2 = Exit DVE
+          i2_sp = Exit SP after i0(X)
 
 Why:
     There is no stream called ALL: a record stands in one engine's stream. Each stream that is not

@@ -1,10 +1,34 @@
 """Each instruction gets an edge to every earlier one that wrote bytes which it reads.
 
 Before:
-    X
+    module m gen3
+      func sg0000
+        set a float32 (4,8) memory=SB
+          loc a SB (4,32) allocated=true
+        set b float32 (4,8) memory=SB
+          loc b SB (4,32) addr=32 allocated=true
+        block Block1
+          i0 = Memset DVE a:float32[[8,4],[1,8]]
+          i1 = Memset DVE a:float32[[8,4],[1,4]]+4
+          i2 = TensorCopy Pool b:float32[[8,4],[1,8]] <- a:float32[[8,4],[1,8]]
+          i3 = Memset DVE a:float32[[8,4],[1,8]]
+          i4 = TensorCopy Pool b:float32[[8,4],[1,4]] <- a:float32[[8,4],[1,4]]
+          i5 = Exit ALL
 
 After:
-    X
+    module m gen3
+      func sg0000
+        set a float32 (4,8) memory=SB
+          loc a SB (4,32) allocated=true
+        set b float32 (4,8) memory=SB
+          loc b SB (4,32) addr=32 allocated=true
+        block Block1
+          i0 = Memset DVE a:float32[[8,4],[1,8]]
+          i1 = Memset DVE a:float32[[8,4],[1,4]]+4
+          i2 = TensorCopy Pool b:float32[[8,4],[1,8]] <- a:float32[[8,4],[1,8]] after i0(F) i1(F)
+          i3 = Memset DVE a:float32[[8,4],[1,8]]
+          i4 = TensorCopy Pool b:float32[[8,4],[1,4]] <- a:float32[[8,4],[1,4]] after i3(F)
+          i5 = Exit ALL
 
 Why:
     Engines run on their own, so what a program's order says must become edges. A read depends on

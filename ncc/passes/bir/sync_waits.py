@@ -1,10 +1,24 @@
 """Edges between engines become waits for counters; each instruction counts when it is complete.
 
 Before:
-    X
+    module m gen3
+      func sg0000
+        block Block1
+          i0 = NoOp PE
+          i1 = NoOp PE
+          i2 = NoOp Activation after i1(F)
+          i3 = NoOp DVE after i0(F) i1(F) i2(F)
+          i4 = NoOp DVE after i1(F) i3(F)
 
 After:
-    X
+    module m gen3
+      func sg0000
+        block Block1
+          i0 = NoOp PE update PE+1
+          i1 = NoOp PE update PE+1
+          i2 = NoOp Activation after i1(F) wait PE>=2 update Activation+1
+          i3 = NoOp DVE after i0(F) i1(F) i2(F) wait Activation>=1 update DVE+1
+          i4 = NoOp DVE after i1(F) i3(F) update DVE+1
 
 Why:
     Each engine and each queue has one counter that rises by one per completion, so `PE >= 4` means

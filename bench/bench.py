@@ -1,0 +1,313 @@
+"""The budgets, measured: `make bench` prints a table, `--json FILE` writes it.
+
+Whole-process rows are medians of `--runs` runs with imports included, one BLAS thread; rows an op
+are the best of five rounds inside one process. Beside them stands what a user would pick instead,
+measured in the same run where it installs (xDSL, tinygrad's Python emulator).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+ROOT = Path(__file__).parent.parent
+PYTHON = sys.executable
+EXAMPLE = ROOT / "examples" / "matmul.hlo"
+
+
+@attrs.frozen
+class Row:
+    """One budget: what was asked, what was measured, and what stands beside it."""
+
+    task: str
+    unit: str
+    budget: float
+    measured: float
+    beside: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.measured <= self.budget
+
+
+def whole_process(command: list[str], runs: int, folder: str) -> float:
+    """The median wall seconds of a command, after one run that is not counted."""
+    times: list[float] = []
+    for _ in range(runs + 1):
+        began = time.perf_counter()
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times[1:])
+
+
+def best(job: Callable[[], object], count: int) -> float:
+    """Microseconds an item, the best of five rounds."""
+    times: list[float] = []
+    for _ in range(5):
+        began = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - began)
+    return min(times) / count * 1e6
+
+
+def ncc(*words: str) -> list[str]:
+    return [PYTHON, "-m", "ncc", *words]
+
+
+def square(size: int) -> str:
+    """HLO text of a bf16 product of two size × size matrices."""
+    t = f"bf16[{size},{size}]"
+    return (
+        f"HloModule square\n\nENTRY %main.4 (lhs.1: {t}, rhs.2: {t}) -> f32[{size},{size}] {{\n"
+        f"  %lhs.1 = {t}{{1,0}} parameter(0)\n  %rhs.2 = {t}{{1,0}} parameter(1)\n"
+        f"  ROOT %out.3 = f32[{size},{size}]{{1,0}} dot(%lhs.1, %rhs.2), "
+        "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}\n"
+    )
+
+
+def environment(name: str, packages: list[str]) -> tuple[str, float, float]:
+    """A new environment with packages: its Python, the seconds of installing, the MB it takes."""
+    folder = Path(tempfile.gettempdir()) / f"ncc-bench-{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([PYTHON, "-m", "venv", str(folder)], check=True)
+    python = str(folder / "bin" / "python")
+    before = size_mb(folder)
+    began = time.perf_counter()
+    pip = [python, "-m", "pip", "install", "-q", "--no-cache-dir", *packages]
+    subprocess.run(pip, check=True, capture_output=True)
+    return python, time.perf_counter() - began, size_mb(folder) - before
+
+
+def size_mb(folder: Path) -> float:
+    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) / 1e6
+
+
+def xdsl() -> tuple[dict[str, float], str, float, float]:
+    """xDSL's figures, its Python, seconds to install and MB; nothing where it does not install."""
+    try:
+        python, seconds, size = environment("xdsl", ["xdsl"])
+        script = str(Path(__file__).with_name("beside_xdsl.py"))
+        done = subprocess.run([python, script], check=True, capture_output=True, text=True)
+    except subprocess.CalledProcessError:
+        return {}, "", 0.0, 0.0
+    return json.loads(done.stdout), python, seconds, size
+
+
+def tinygrad(runs: int, folder: str) -> str:
+    """128³ fp32 on tinygrad's Python emulator."""
+    try:
+        python, _, _ = environment("tinygrad", ["tinygrad", "numpy"])
+        code = (
+            "from tinygrad import Tensor; (Tensor.rand(128, 128) @ Tensor.rand(128, 128)).numpy()"
+        )
+        os.environ["PYTHON"] = "1"
+        seconds = whole_process([python, "-c", code], min(runs, 3), folder)
+    except subprocess.CalledProcessError:
+        return "tinygrad did not run"
+    finally:
+        os.environ.pop("PYTHON", None)
+    return f"tinygrad's emulator, 128³ fp32: {seconds:.1f} s"
+
+
+def install_rows() -> tuple[list[Row], dict[str, float], str]:
+    figures, python, seconds, size = xdsl()
+    _, mine, mb = environment("ncc", [str(ROOT)])
+    beside = [f"xDSL {seconds:.1f} s", f"xDSL {size:.0f} MB"] if python else ["", ""]
+    rows = [
+        Row("install into an empty environment", "s", 15, mine, beside[0]),
+        Row("size of it", "MB", 105, mb, beside[1]),
+    ]
+    return rows, figures, python
+
+
+def process_rows(runs: int, folder: str, xdsl_python: str) -> list[Row]:
+    helped = ""
+    if xdsl_python:
+        tool = str(Path(xdsl_python).with_name("xdsl-opt"))
+        helped = f"xDSL {whole_process([tool, '--help'], runs, folder):.2f} s"
+    seen = [
+        PYTHON,
+        str(Path(__file__).with_name("look_and_check.py")),
+        str(EXAMPLE),
+        f"{folder}/look",
+    ]
+    Path(folder, "square.hlo").write_text(square(4096))
+    rows = [
+        Row("ncc --help", "s", 0.15, whole_process(ncc("--help"), runs, folder), helped),
+        Row(
+            "seed matmul: HLO text to NEFF, bytes run for values", "s", 1.0,
+            whole_process(ncc("run", str(EXAMPLE), "--random", "0"), runs, folder),
+            tinygrad(runs, folder),
+        ),
+        Row(
+            "the same, every stage printed, drawn and checked", "s", 3.0,
+            whole_process(seen, runs, folder),
+        ),
+        Row("4096³ bf16: compile", "s", 6.0,
+            whole_process(ncc("compile", "square.hlo"), min(runs, 3), folder)),
+        Row("4096³ bf16: run from bytes", "s", 10.0,
+            whole_process(ncc("run", "square.neff", "--random", "0", "--outputs", "o.npz"),
+                          min(runs, 3), folder)),
+    ]  # fmt: skip
+    return rows
+
+
+def op_rows(figures: dict[str, float]) -> list[Row]:
+    """One BIR instruction with three access patterns, built, printed, read and verified."""
+    from ncc.ir.bir import Ap, Inst
+    from ncc.passes import called, load
+    from ncc.stages import Stage, level
+    from ncc.target import TARGETS
+    from ncc.verify import Verifier
+
+    stage = compiled(2048, "unroll")
+    module = stage.module
+    text = level("bir").get("show")(module)
+    count = len(module.main.blocks[0].insts)
+
+    def build() -> None:
+        ap = ((256, 128), (1, 256))
+        for _ in range(count):
+            ins = (Ap("a", "bfloat16", ap), Ap("b", "bfloat16", ap))
+            Inst("i0", "Matmult", "PE", ins, (Ap("c", "float32", ap),))
+
+    def verify() -> None:
+        Verifier().check(Stage("bir", TARGETS["trn2"], "unroll", (), module))
+
+    def nothing() -> None:
+        load(called()["leave-ssa"]).apply(module, TARGETS["trn2"])
+
+    def beside(key: str) -> str:
+        return f"xDSL {figures[key]:.0f} µs" if key in figures else ""
+
+    show, parse = level("bir").get("show"), level("bir").get("parse")
+    return [
+        Row("build a BIR instruction", "µs", 2, best(build, count), beside("build")),
+        Row("print it", "µs", 4, best(lambda: show(module), count), beside("print")),
+        Row("parse it", "µs", 30, best(lambda: parse(text, "x", 1), count), beside("parse")),
+        Row("verify it", "µs", 5, best(verify, count), beside("verify")),
+        Row("a pass that changes nothing, an instruction", "µs", 2, best(nothing, count),
+            beside("canonicalize")),
+    ]  # fmt: skip
+
+
+def compiled(size: int, stop: str) -> object:
+    from ncc.driver import compile as compile_
+    from ncc.front.hlo import parse
+    from ncc.stages import Stage
+    from ncc.target import TARGETS
+
+    stage = Stage("hlo", TARGETS["trn2"], "input", (), parse(square(size), "square.hlo", 1))
+    return compile_(stage, stop_after=stop)
+
+
+def text_row() -> Row:
+    from ncc.front.hlo import parse
+
+    lines = ["HloModule long", "", "ENTRY %main (a.0: f32[8,8]) -> f32[8,8] {"]
+    lines.append("  %a.0 = f32[8,8]{1,0} parameter(0)")
+    for i in range(2000):
+        lines.append(
+            f'  %a.{i + 1} = f32[8,8]{{1,0}} add(%a.{i}, %a.{i}), metadata={{op_name="x/{i}"}}'
+        )
+    lines[-1] = lines[-1].replace("  %", "  ROOT %")
+    text = "\n".join([*lines, "}", ""])
+    parse(text, "long.hlo", 1)
+    return Row(
+        "HLO text, an instruction", "µs", 400, best(lambda: parse(text, "long.hlo", 1), 2001)
+    )
+
+
+def growth_rows() -> list[Row]:
+    """Seconds of all passes at 1024³ (small) and at sizes up, an instruction; how it grows."""
+    times: dict[int, tuple[int, float]] = {}
+    for size in (1024, 2048, 4096):
+        rounds: list[float] = []
+        for _ in range(3):
+            began = time.perf_counter()
+            stage = compiled(size, "encode")
+            rounds.append(time.perf_counter() - began)
+        count = sum(len(s.bundles) for s in stage.module.streams)
+        times[size] = (count, min(rounds))
+    small, large = times[1024], times[4096]
+    each = large[1] / large[0] * 1e6
+    grown = (large[1] / small[1]) / (large[0] / small[0])
+    return [
+        Row("compile, all passes, a final instruction", "µs", 300, each),
+        Row("1024³ to 4096³: growth of time over growth of instructions", "ratio", 1.2, grown),
+    ]
+
+
+def machine_row() -> Row:
+    """What a bundle costs in the machine when it has almost no data: 200 products of 2 × 2."""
+    from ncc.driver import compile as compile_
+    from ncc.driver import run_stage
+    from ncc.front.hlo import parse
+    from ncc.pack import unpack
+    from ncc.stages import Stage
+    from ncc.target import TARGETS
+    from ncc.values import whole
+
+    lines = ["HloModule tiny", "", "ENTRY %main (a.0: bf16[2,2]) -> f32[2,2] {"]
+    lines.append("  %a.0 = bf16[2,2]{1,0} parameter(0)")
+    dims = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    for i in range(200):
+        lines.append(f"  %d.{i} = f32[2,2]{{1,0}} dot(%a.{i}, %a.0), {dims}")
+        lines.append(f"  %a.{i + 1} = bf16[2,2]{{1,0}} convert(%d.{i})")
+    lines += ["  ROOT %out = f32[2,2]{1,0} convert(%a.200)", "}", ""]
+    stage = Stage("hlo", TARGETS["trn2"], "input", (), parse("\n".join(lines), "tiny.hlo", 1))
+    last = compile_(stage)
+    count = sum(len(s.bundles) for s in unpack(last.module).streams)
+    inputs = whole(last, 0)
+    each = best(lambda: run_stage(last, inputs), count)
+    return Row("run from bytes: a bundle of almost no data", "µs", 40, each)
+
+
+def table(rows: list[Row]) -> str:
+    heads = ("task", "budget", "measured", "", "beside, in the same run")
+    lines = [heads]
+    for r in rows:
+        mark = "ok" if r.holds else "OVER"
+        lines.append(
+            (r.task, f"{r.budget:g} {r.unit}", f"{r.measured:.2f} {r.unit}", mark, r.beside)
+        )
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    return "\n".join(
+        "  ".join(w.ljust(n) for w, n in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--json", metavar="FILE", help="write the rows as JSON too")
+    parser.add_argument("--no-install", action="store_true", help="leave out what needs a network")
+    given = parser.parse_args()
+    rows: list[Row] = []
+    figures: dict[str, float] = {}
+    python = ""
+    if not given.no_install:
+        rows, figures, python = install_rows()
+    with tempfile.TemporaryDirectory() as folder:
+        rows += process_rows(given.runs, folder, python)
+    rows += [*op_rows(figures), text_row(), *growth_rows(), machine_row()]
+    print(table(rows))
+    if given.json:
+        Path(given.json).write_text(json.dumps([attrs.asdict(r) for r in rows], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

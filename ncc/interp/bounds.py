@@ -1,0 +1,140 @@
+"""How far a program's result may be off by rounding, and how large its sums get.
+
+`allowed` follows every value of an HLO program together with a bound on its error: a dot adds
+2⁻²⁴ · (K + 8) · Σ|a||b| for its own sum and carries its operands' errors through, an elementwise op
+carries the larger or the summed error of its operands, and a value that is written to a type gains
+one unit in the last place of that type. `largest_sum` is the largest Σ|a||b| of any dot: below 2²⁴
+a sum of whole numbers is exact in float32, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from ncc.interp import hlo
+from ncc.interp.mhlo import contract
+from ncc.ir.data import FROM_HLO, numpy_type
+from ncc.ir.hlo import ArrayShape, Computation, Instruction, Module, called
+from ncc.target import Target
+
+Array = NDArray[Any]
+UNIT = 2.0**-24
+
+
+@attrs.frozen
+class Known:
+    """A value, a bound on its error, and the largest sum of magnitudes on the way to it."""
+
+    value: Array
+    error: Any  # float64, elementwise; 0.0 for what is exact
+    largest: float = 0.0
+
+
+def allowed(module: Module, target: Target, inputs: Sequence[Array]) -> list[Any]:
+    """The allowed difference of every output, elementwise, for these inputs."""
+    return [known.error + last_place(known.value) for known in _known(module, target, inputs)]
+
+
+def largest_sum(module: Module, target: Target, inputs: Sequence[Array]) -> float:
+    """The largest sum of magnitudes of any dot or add for these inputs."""
+    return max((known.largest for known in _known(module, target, inputs)), default=0.0)
+
+
+def last_place(value: Array) -> Any:
+    """One unit in the last place of each element, in its own type."""
+    import ml_dtypes
+
+    if value.dtype.kind in "iub":
+        return np.zeros(value.shape)
+    limits: Any = ml_dtypes.finfo(value.dtype)
+    magnitude = np.abs(np.asarray(value, np.float64))
+    smallest = float(limits.smallest_normal)
+    clean = np.where(np.isfinite(magnitude), magnitude, 0.0)
+    exponent = np.floor(np.log2(np.maximum(clean, smallest)))
+    return 2.0 ** (exponent - int(limits.nmant))
+
+
+def _known(module: Module, target: Target, inputs: Sequence[Array]) -> list[Known]:
+    others = {x.name: x for x in module.computations}
+    given = iter(inputs)
+
+    def tree(shape: Any) -> Any:
+        if isinstance(shape, ArrayShape):
+            array = np.asarray(next(given)).astype(numpy_type(FROM_HLO[shape.dtype]))
+            return Known(array, 0.0)
+        return tuple(tree(part) for part in shape.parts)
+
+    args = [tree(inst.shape) for inst in module.main().params()]
+    return list(_flat(_call(module.main(), args, others)))
+
+
+def _flat(value: Any) -> list[Known]:
+    if isinstance(value, Known):
+        return [value]
+    return [leaf for part in value for leaf in _flat(part)]
+
+
+def _call(computation: Computation, args: Sequence[Any], others: dict[str, Computation]) -> Any:
+    env: dict[str, Any] = {}
+    for inst in computation.instructions:
+        given = [env[name] for name in inst.operands]
+        match inst.opcode:
+            case "parameter":
+                env[inst.name] = args[inst.number]
+            case "call" | "fusion":
+                env[inst.name] = _call(others[called(inst)[0]], given, others)
+            case "tuple":
+                env[inst.name] = tuple(given)
+            case "get-tuple-element":
+                env[inst.name] = given[0][int(str(inst.get("index")))]
+            case _:
+                env[inst.name] = _op(inst, given)
+    return env[computation.root]
+
+
+def _op(inst: Instruction, given: list[Known]) -> Known:
+    """One op on values with bounds."""
+    values = [known.value for known in given]
+    value = hlo.MEANING[inst.opcode](inst, *values)
+    if isinstance(value, tuple):
+        return value  # a constant tuple: its parts are exact
+    largest = max((known.largest for known in given), default=0.0)
+    errors = [known.error for known in given]
+    moved = [
+        np.broadcast_to(np.asarray(e, np.float64), v.shape)
+        for e, v in zip(errors, values, strict=True)
+    ]
+    match inst.opcode:
+        case "dot":
+            return _dot(inst, value, values, moved, largest)
+        case "add":
+            size = np.abs(np.asarray(value, np.float64)).max(initial=0.0)
+            error = moved[0] + moved[1] + last_place(value)
+            return Known(value, error, max(largest, float(size)))
+        case "maximum":
+            return Known(value, np.maximum(moved[0], moved[1]), largest)
+        case "convert":
+            return Known(value, moved[0] + last_place(value), largest)
+        case "constant":
+            return Known(value, 0.0)
+        case _:  # broadcast, transpose, reshape, copy: the error moves as the value does
+            error = hlo.MEANING[inst.opcode](inst, *moved)
+            return Known(value, error, largest)
+
+
+def _dot(
+    inst: Instruction, value: Array, values: list[Array], errors: list[Any], largest: float
+) -> Known:
+    dims = hlo.dims_of(inst)
+    left, right = (np.abs(np.asarray(v, np.float64)) for v in values)
+    magnitude = contract(dims, left, right)
+    depth = int(np.prod([values[0].shape[d] for d in dims.lhs_contract], dtype=np.int64))
+    error = UNIT * (depth + 8) * magnitude
+    error = error + contract(dims, left, errors[1]) + contract(dims, errors[0], right + errors[1])
+    size = float(magnitude.max(initial=0.0))
+    return Known(value, error + last_place(value), max(largest, size))

@@ -1,0 +1,155 @@
+"""What HLO means, for the opcodes that are compiled: values are logical, layouts change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from typing import cast as typed
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ncc.errors import NccError
+from ncc.interp import mhlo
+from ncc.ir.data import FROM_HLO, numpy_type
+from ncc.ir.hlo import (
+    ArrayShape,
+    Computation,
+    Instruction,
+    Literal,
+    Module,
+    Shape,
+    TupleLiteral,
+    called,
+)
+from ncc.ir.mhlo import Binary, Broadcast, Convert, DotGeneral, TensorType, Transpose
+from ncc.numerics import cast
+from ncc.target import Target
+
+Array = NDArray[Any]
+Watch = dict[str, Array]
+
+
+def run(
+    module: Module, target: Target, inputs: Sequence[Array], watch: Watch | None = None
+) -> list[Array]:
+    """The entry's outputs for `inputs`, tuples leaf by leaf; `watch` receives every array."""
+    others = {x.name: x for x in module.computations}
+    given = iter(inputs)
+    args = [_tree(inst.shape, given) for inst in module.main().params()]
+    return _flat(_call(module.main(), args, others, watch))
+
+
+def _tree(shape: Shape, given: Any) -> Any:
+    if isinstance(shape, ArrayShape):
+        return cast(np.asarray(next(given)), FROM_HLO[shape.dtype])
+    return tuple(_tree(part, given) for part in shape.parts)
+
+
+def _flat(value: Any) -> list[Array]:
+    if not isinstance(value, tuple):
+        return [value]
+    return [leaf for part in typed(tuple[Any, ...], value) for leaf in _flat(part)]
+
+
+def _call(
+    computation: Computation,
+    args: Sequence[Any],
+    others: dict[str, Computation],
+    watch: Watch | None,
+) -> Any:
+    env: dict[str, Any] = {}
+    for inst in computation.instructions:
+        given = [env[name] for name in inst.operands]
+        if inst.opcode == "parameter":
+            env[inst.name] = args[inst.number]
+        elif inst.opcode in ("call", "fusion"):
+            env[inst.name] = _call(others[called(inst)[0]], given, others, watch)
+        elif inst.opcode == "tuple":
+            env[inst.name] = tuple(given)
+        elif inst.opcode == "get-tuple-element":
+            env[inst.name] = given[0][int(str(inst.get("index")))]
+        elif inst.opcode in MEANING:
+            env[inst.name] = MEANING[inst.opcode](inst, *given)
+        else:
+            said = f"{inst.opcode} is not run yet; other opcodes come later"
+            raise NccError("NCC114", said, inst.origin.place(inst.name))
+        if watch is not None and not isinstance(env[inst.name], tuple):
+            watch[inst.name] = env[inst.name]
+    return env[computation.root]
+
+
+def _type(inst: Instruction) -> TensorType:
+    assert isinstance(inst.shape, ArrayShape)
+    if inst.shape.dtype not in FROM_HLO:
+        said = f"{inst.shape.dtype} is not run; ncc computes with {', '.join(FROM_HLO)}"
+        raise NccError("NCC116", said, inst.origin.place(inst.name))
+    return TensorType(inst.shape.dtype, inst.shape.dims)
+
+
+def dot(inst: Instruction, lhs: Array, rhs: Array) -> Array:
+    return mhlo.dot_general(dims_of(inst), _type(inst), lhs, rhs)
+
+
+def dims_of(inst: Instruction) -> DotGeneral:
+    return DotGeneral(
+        "",
+        "",
+        inst.ints("lhs_contracting_dims"),
+        inst.ints("rhs_contracting_dims"),
+        inst.ints("lhs_batch_dims"),
+        inst.ints("rhs_batch_dims"),
+    )
+
+
+def add(inst: Instruction, lhs: Array, rhs: Array) -> Array:
+    return mhlo.binary(Binary("add", "", ""), _type(inst), lhs, rhs)
+
+
+def maximum(inst: Instruction, lhs: Array, rhs: Array) -> Array:
+    return mhlo.binary(Binary("maximum", "", ""), _type(inst), lhs, rhs)
+
+
+def convert(inst: Instruction, operand: Array) -> Array:
+    return mhlo.convert(Convert(""), _type(inst), operand)
+
+
+def copy(inst: Instruction, operand: Any) -> Any:
+    return operand
+
+
+def broadcast(inst: Instruction, operand: Array) -> Array:
+    return mhlo.broadcast(Broadcast("", inst.ints("dimensions")), _type(inst), operand)
+
+
+def transpose(inst: Instruction, operand: Array) -> Array:
+    return mhlo.transpose(Transpose("", inst.ints("dimensions")), _type(inst), operand)
+
+
+def reshape(inst: Instruction, operand: Array) -> Array:
+    return operand.reshape(_type(inst).shape)
+
+
+def constant(inst: Instruction) -> Any:
+    return _literal(inst, inst.literal)
+
+
+def _literal(inst: Instruction, literal: Literal | TupleLiteral | None) -> Any:
+    if isinstance(literal, TupleLiteral):
+        return tuple(_literal(inst, part) for part in literal.parts)
+    assert literal is not None
+    dtype = FROM_HLO[_type(inst).dtype if isinstance(inst.shape, ArrayShape) else literal.dtype]
+    return np.frombuffer(literal.raw, numpy_type(dtype)).reshape(literal.shape)
+
+
+MEANING: dict[str, Callable[..., Any]] = {
+    "dot": dot,
+    "add": add,
+    "maximum": maximum,
+    "convert": convert,
+    "copy": copy,
+    "broadcast": broadcast,
+    "transpose": transpose,
+    "reshape": reshape,
+    "constant": constant,
+}

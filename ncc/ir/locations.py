@@ -1,0 +1,132 @@
+"""Finding locations by name, and the part of a location that an access touches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import attrs
+
+from ncc.ir.bir import Ap, Inst, Loc, LocSet
+from ncc.ir.data import size_of
+
+Owned = tuple[LocSet, Loc]
+
+
+def owners(sets: tuple[LocSet, ...]) -> dict[str, Owned]:
+    """Every location with its set, by name. The answer for the last sets asked about is kept."""
+    if _last and _last[0][0] is sets:
+        return _last[0][1]
+    found = {loc.name: (owner, loc) for owner in sets for loc in owner.locs}
+    _last[:] = [(sets, found)]
+    return found
+
+
+_last: list[tuple[tuple[LocSet, ...], dict[str, Owned]]] = []
+
+
+def with_locs(sets: tuple[LocSet, ...], changed: Mapping[str, Loc]) -> tuple[LocSet, ...]:
+    """The sets with some locations replaced; the same object where nothing changes."""
+    same = True
+    new: list[LocSet] = []
+    for owner in sets:
+        locs = tuple(changed.get(loc.name, loc) for loc in owner.locs)
+        if all(a is b for a, b in zip(locs, owner.locs, strict=True)):
+            new.append(owner)
+        else:
+            new.append(attrs.evolve(owner, locs=locs))
+            same = False
+    return sets if same else tuple(new)
+
+
+def fresh(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or the first of `wanted.1`, `wanted.2`, ... that is free; now it is taken."""
+    name, number = wanted, 0
+    while name in taken:
+        number += 1
+        name = f"{wanted}.{number}"
+    taken.add(name)
+    return name
+
+
+class Box(NamedTuple):
+    """Partitions p0 to p1 and elements e0 to e1 of a location, ends not included."""
+
+    p0: int
+    p1: int
+    e0: int
+    e1: int
+
+    def joined(self, other: Box) -> Box:
+        """The smallest box around both."""
+        return Box(
+            min(self.p0, other.p0),
+            max(self.p1, other.p1),
+            min(self.e0, other.e0),
+            max(self.e1, other.e1),
+        )
+
+    def holds(self, other: Box) -> bool:
+        return (
+            self.p0 <= other.p0
+            and other.p1 <= self.p1
+            and self.e0 <= other.e0
+            and other.e1 <= self.e1
+        )
+
+    @property
+    def area(self) -> int:
+        return (self.p1 - self.p0) * (self.e1 - self.e0)
+
+
+def row_of(loc: Loc, dtype: str) -> int:
+    """Elements of `dtype` in one partition of a location (in the whole of it, in DRAM)."""
+    return loc.dims[1] // size_of(dtype)
+
+
+def box_of(ap: Ap, loc: Loc) -> Box:
+    """The box of a location that an access stays in."""
+    pairs = ap.ap
+    if loc.type == "DRAM":
+        p0, e0, count = 0, ap.offset, 1
+    else:
+        p0, e0 = divmod(ap.offset, row_of(loc, ap.dtype))
+        count, pairs = pairs[0][1], pairs[1:]
+    low = high = e0
+    for step, num in pairs:
+        if step >= 0:
+            high += step * (num - 1)
+        else:
+            low += step * (num - 1)
+    return Box(p0, p0 + count, low, high + 1)
+
+
+def is_solid(ap: Ap, loc: Loc) -> bool:
+    """Whether an access touches every element of its box, each once."""
+    count = 1
+    for _, num in ap.ap:
+        count *= num
+    if count != box_of(ap, loc).area:
+        return False
+    # equal counts could still be a walk that meets one element twice and another never
+    pairs = ap.ap if loc.type == "DRAM" else ap.ap[1:]
+    reach = 1
+    for step, num in sorted((abs(step), num) for step, num in pairs if num > 1):
+        if step != reach:
+            return False
+        reach *= num
+    return True
+
+
+def reads_and_writes(inst: Inst) -> tuple[list[Ap], list[Ap]]:
+    """The accesses of an instruction; a product that accumulates reads what it writes."""
+    reads = [x for x in inst.ins if type(x) is Ap]
+    writes = [x for x in inst.outs if type(x) is Ap]
+    if adds_up(inst):
+        reads += writes
+    return reads, writes
+
+
+def adds_up(inst: Inst) -> bool:
+    """Whether a product is added to what lies at its destination (before mm-acc-flags)."""
+    return inst.opcode.startswith("Matmult") and ("accumulate", True) in inst.keys

@@ -1,0 +1,116 @@
+"""Accumulation groups: runs of matmuls that add up in one PSUM destination, and who lives beside.
+
+A *value* is what stands in a rectangle of PSUM from the instruction that begins it to its last
+reader; a group is the value that a run of matmuls makes. Found in one sweep; what a bank holds at
+one time is little, so that the sweep is linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ncc.errors import NccError
+from ncc.ir.bir import Ap, Inst, Module
+from ncc.ir.footprints import (
+    BANK,
+    PSUM,
+    Footprints,
+    Rect,
+    covers,
+    is_copying_transpose,
+    key_of,
+    meets,
+)
+
+
+@attrs.define
+class Value:
+    """What stands in `rect` from instruction number `first` to number `last`."""
+
+    rect: Rect
+    name: str  # of the instruction that begins it
+    first: int
+    last: int
+    members: list[int] = attrs.field(factory=list[int])  # of a group: its matmuls
+    stops: set[int] = attrs.field(factory=set[int])  # members after which somebody reads
+    zero: bool = False  # a memset to 0
+    under: str = ""  # of a group that adds to a value of somebody else: whose
+
+    def where(self) -> str:
+        """Bank, bytes and partitions, for a sentence."""
+        _, r0, r1, c0, c1, _ = self.rect
+        bank, low = divmod(c0, BANK)
+        return f"bytes {low} to {low + c1 - c0} of bank {bank}, partitions {r0} to {r1}"
+
+
+def banks(rect: Rect) -> range:
+    return range(rect.c0 // BANK, (rect.c1 - 1) // BANK + 1)
+
+
+class Groups:
+    """The values of a module's PSUM: `values` in order of their first instruction."""
+
+    def __init__(self, module: Module) -> None:
+        self.footprints = Footprints(module)
+        self.values: list[Value] = []
+        self.began: dict[int, Value] = {}  # by number of the first instruction
+        self._standing: dict[int, list[Value]] = {}  # by bank
+        self._open: dict[Ap, Value] = {}  # groups that can still grow, by destination
+        for n, inst in enumerate(module.main.blocks[0].insts):
+            self._look(n, inst)
+
+    def _look(self, n: int, inst: Inst) -> None:
+        reads, writes = self.footprints.places.touched(inst)
+        for read in reads:
+            if read.plane == PSUM:
+                for value in self._there(read):
+                    value.last = n
+                    if value.members:
+                        value.stops.add(value.members[-1])
+        if not writes or writes[0].plane != PSUM or type(out := inst.outs[0]) is not Ap:
+            return
+        dest = writes[0]
+        if inst.opcode == "Matmult" and not is_copying_transpose(inst, self.footprints.gen):
+            self._matmul(n, inst, out, dest)
+        else:
+            zero = inst.opcode == "Memset" and not key_of(inst, "constant", 0)
+            self._begin(Value(dest, inst.name, n, n, zero=zero))
+
+    def _matmul(self, n: int, inst: Inst, out: Ap, dest: Rect) -> None:
+        if not key_of(inst, "accumulate", False):
+            self._open[out] = self._begin(Value(dest, inst.name, n, n, [n]))
+            return
+        if group := self._open.get(out):
+            group.members.append(n)
+            group.last = max(group.last, n)
+            return
+        below = list(self._there(dest))
+        if not below:
+            said = "adds to bytes of PSUM that nothing has written"
+            hint = "the first matmul of a group does not accumulate"
+            raise NccError("NCC604", said, inst.origin.place(inst.name), hint)
+        under = "" if all(v.zero and covers(v.rect, dest) for v in below) else below[0].name
+        self._open[out] = self._begin(Value(dest, inst.name, n, n, [n], under=under))
+
+    def _there(self, rect: Rect) -> Iterator[Value]:
+        seen: list[Value] = []
+        for bank in banks(rect):
+            for value in self._standing.get(bank, ()):
+                if meets(value.rect, rect) and value not in seen:
+                    seen.append(value)
+        return iter(seen)
+
+    def _begin(self, value: Value) -> Value:
+        """A write that is no member of an older group: it ends the groups whose bytes it takes."""
+        for older in self._there(value.rect):
+            for out in [out for out, group in self._open.items() if group is older]:
+                del self._open[out]
+        for bank in banks(value.rect):
+            standing = self._standing.get(bank, [])
+            kept = [v for v in standing if not covers(value.rect, v.rect)]
+            self._standing[bank] = [*kept, value]
+        self.values.append(value)
+        self.began[value.first] = value
+        return value

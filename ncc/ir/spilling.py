@@ -1,0 +1,276 @@
+"""Spilling one SBUF tile: where its value goes, and what its uses read instead.
+
+The instructions that touch the tile fall into groups of near neighbours. The first group keeps the
+tile; every other one gets a copy of its own, loaded before the group where the group needs what was
+there before, and stored after it where the group wrote. A tile that only loads from unchanging DRAM
+fill has no home: its loads are repeated. A copy that finds no place either is spilled once more,
+and then each of its instructions has a copy of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand
+from ncc.ir.bir_opcodes import OPCODES
+from ncc.ir.bir_patterns import canonical
+from ncc.ir.dma_split import parted
+from ncc.ir.locations import Box, Owned, box_of, fresh, is_solid, owners, reads_and_writes, row_of
+
+# how far apart two uses that share one copy may be, each time that a tile is spilled again
+NEAR = (16, 4, 0)
+
+Sets = tuple[LocSet, ...]
+Insts = tuple[Inst, ...]
+
+
+@attrs.define
+class Group:
+    """Uses that share one copy: their instructions, what they read and what they write."""
+
+    at: list[int] = attrs.field(factory=list[int])
+    reads: Box | None = None
+    writes: Box | None = None
+    dense: bool = True  # the writes fill their box
+    wrote_first: bool = True  # nothing was read before something wrote all that is read
+
+
+@attrs.define
+class Edit:
+    """What changes: instructions before and after others, other names in some, some that go."""
+
+    before: dict[int, Insts] = attrs.field(factory=dict[int, Insts])
+    after: dict[int, Insts] = attrs.field(factory=dict[int, Insts])
+    names: dict[int, str] = attrs.field(factory=dict[int, str])
+    gone: set[int] = attrs.field(factory=set[int])
+    sets: list[LocSet] = attrs.field(factory=list[LocSet])
+
+
+class Spiller:
+    """The spills of one module: homes, copies and names that are taken."""
+
+    def __init__(self, module: Module, by: str) -> None:
+        self.by = by
+        self.roots: dict[str, str] = {}  # of a spilled tile and of its copies: the tile
+        self.times: dict[str, int] = {}  # how often each was spilled
+        self.homes: dict[str, str] = {}  # of a tile: the DRAM location of its value, or
+        self.fills: dict[str, Insts] = {}  # the loads that bring it back
+        self.short: set[str] = set()  # tiles with uses so few that no copy could be shorter
+        self.reloads = 0
+        self.locs = set(owners(module.main.sets))
+        self.labels = {inst.name for inst in module.main.blocks[0].insts}
+
+    def spill(self, name: str, sets: Sets, insts: Insts) -> tuple[Sets, Insts]:
+        """Sets and instructions with the tile `name` spilled."""
+        owned = owners(sets)
+        owner, loc = owned[name]
+        edit = Edit()
+        times = self.times.get(name, 0)
+        self.times[name] = times + 1
+        again = name in self.roots
+        if not again:
+            self.roots[name] = name
+            if fill := refill(name, insts, owned):
+                self.fills[name] = fill
+            else:
+                made = home(owner, loc, fresh(f"{name}_Home", self.locs), self.by)
+                self.homes[name] = made.name
+                edit.sets.append(made)
+        root = self.roots[name]
+        written = self.drop_moves(name, loc, insts, edit, again)
+        groups = grouped(name, loc, insts, NEAR[min(times, 2)], edit.gone)
+        mine = name
+        for group in groups:
+            if root in self.fills and not group.reads:  # a load whose readers load for themselves
+                edit.gone.update(group.at)
+                written = group.writes or written
+                continue
+            if edit.names:
+                made = copy_of(owner, loc, fresh(f"{root}_Reload", self.locs), self.by)
+                mine = made.name
+                edit.sets.append(made)
+                self.roots[mine], self.times[mine] = root, times + 1
+            if len(group.at) == 1:
+                self.short.add(mine)
+            use = insts[group.at[0]]
+            if need := needed(group, written):
+                edit.before[group.at[0]] = self.back(root, mine, need, (owner, loc), use)
+            if group.writes and root in self.homes and (again or group is not groups[-1]):
+                writer = insts[group.at[-1]]
+                edit.after[group.at[-1]] = self.out(root, mine, group.writes, (owner, loc), writer)
+            if group.writes:
+                written = written.joined(group.writes) if written else group.writes
+            edit.names.update(dict.fromkeys(group.at, mine))
+        return (*sets, *edit.sets), self.edited(name, insts, edit)
+
+    def drop_moves(self, name: str, loc: Loc, insts: Insts, edit: Edit, again: bool) -> Box | None:
+        """Drop the loads and stores that an earlier spill gave a copy; what a load brought."""
+        written: Box | None = None
+        home = self.homes.get(self.roots[name], "")
+        for at, inst in enumerate(insts if again and home else ()):
+            places = [x.loc for x in (*inst.ins, *inst.outs) if type(x) is Ap]
+            if OPCODES[inst.opcode].family == "dma" and sorted(places) == sorted((name, home)):
+                edit.gone.add(at)
+                out = inst.outs[0]
+                if type(out) is Ap and out.loc == name:
+                    box = box_of(out, loc)
+                    written = written.joined(box) if written else box
+        return written
+
+    def edited(self, name: str, insts: Insts, edit: Edit) -> Insts:
+        done: list[Inst] = []
+        for at, inst in enumerate(insts):
+            if at in edit.gone:
+                continue
+            done += edit.before.get(at, ())
+            mine = edit.names.get(at, name)
+            done.append(inst if mine == name else renamed(inst, name, mine, self.by))
+            done += edit.after.get(at, ())
+        return tuple(done)
+
+    def back(self, root: str, copy: str, box: Box, owned: Owned, use: Inst) -> Insts:
+        """The loads that bring a value back before `use`."""
+        self.reloads += 1
+        if root in self.fills:
+            return tuple(self.refilled(load, copy, use) for load in self.fills[root])
+        src, dst = in_home(self.homes[root], box, owned), on_chip(copy, box, owned)
+        return self.moves("Load", src, dst, owned[1], f"{use.name}.reload", use)
+
+    def out(self, root: str, copy: str, box: Box, owned: Owned, writer: Inst) -> Insts:
+        """The stores that take a value home after `writer`."""
+        src, dst = on_chip(copy, box, owned), in_home(self.homes[root], box, owned)
+        return self.moves("Save", src, dst, owned[1], f"{writer.name}.spill", writer)
+
+    def moves(self, opcode: str, src: Ap, dst: Ap, loc: Loc, label: str, by: Inst) -> Insts:
+        """One DMA, or as many as its longest runs ask for."""
+        at_home = Loc(self.homes[self.roots[loc.name]], "DRAM", (1, loc.dims[0] * loc.dims[1]))
+        ends = (at_home, loc) if opcode == "Load" else (loc, at_home)
+        origin = by.origin.by(self.by)
+        return tuple(
+            Inst(fresh(label, self.labels), opcode, "DMA", (a,), (b,), origin=origin)
+            for a, b in parted(src, dst, *ends) or [(src, dst)]
+        )
+
+    def refilled(self, load: Inst, copy: str, use: Inst) -> Inst:
+        out = load.outs[0]
+        assert type(out) is Ap
+        outs = (Ap(copy, out.dtype, out.ap, out.offset),)
+        label = fresh(f"{use.name}.reload", self.labels)
+        origin = use.origin.by(self.by)
+        return Inst(label, load.opcode, load.engine, load.ins, outs, load.keys, origin=origin)
+
+
+def grouped(name: str, loc: Loc, insts: Sequence[Inst], near: int, gone: set[int]) -> list[Group]:
+    """The uses of a tile, parted where they are further than `near` from each other."""
+    groups: list[Group] = []
+    for at, inst in enumerate(insts):
+        if at in gone or not any(type(x) is Ap and x.loc == name for x in (*inst.ins, *inst.outs)):
+            continue
+        if not groups or at - groups[-1].at[-1] > near:
+            groups.append(Group())
+        group = groups[-1]
+        group.at.append(at)
+        reads, writes = reads_and_writes(inst)
+        for x in reads:
+            if x.loc == name:
+                box = box_of(x, loc)
+                if not (group.writes and group.dense and group.writes.holds(box)):
+                    group.wrote_first = False
+                group.reads = group.reads.joined(box) if group.reads else box
+        for x in writes:
+            if x.loc == name:
+                note(group, x, loc)
+    return groups
+
+
+def note(group: Group, ap: Ap, loc: Loc) -> None:
+    """Add a write to a group; they are dense while each fills a box that continues the last."""
+    box = box_of(ap, loc)
+    if not is_solid(ap, loc):
+        group.dense = False
+    if group.writes is None:
+        group.writes = box
+        return
+    both = group.writes.joined(box)
+    if not (group.writes.holds(box) or box.holds(group.writes) or continues(group.writes, box)):
+        group.dense = False
+    group.writes = both
+
+
+def continues(a: Box, b: Box) -> bool:
+    """Whether two boxes that touch or overlap make a box."""
+    if (a.p0, a.p1) == (b.p0, b.p1):
+        return a.e0 <= b.e1 and b.e0 <= a.e1
+    return (a.e0, a.e1) == (b.e0, b.e1) and a.p0 <= b.p1 and b.p0 <= a.p1
+
+
+def needed(group: Group, written: Box | None) -> Box | None:
+    """What must be there before a group: what it reads, and what lies between its own writes."""
+    if written is None:
+        return None
+    box = None if group.wrote_first else group.reads
+    if group.writes and not group.dense:
+        box = box.joined(group.writes) if box else group.writes
+    return box
+
+
+def refill(name: str, insts: Sequence[Inst], owned: dict[str, Owned]) -> tuple[Inst, ...]:
+    """The loads that alone fill a tile, from DRAM that nobody writes; none if others write."""
+    found: list[Inst] = []
+    was_read = False
+    for inst in insts:
+        if any(type(x) is Ap and x.loc == name for x in inst.ins):
+            was_read = True
+        if any(type(x) is Ap and x.loc == name for x in inst.outs):
+            source = inst.ins[0] if len(inst.ins) == 1 else None
+            if was_read or OPCODES[inst.opcode].family != "dma" or not isinstance(source, Ap):
+                return ()
+            owner, loc = owned[source.loc]
+            if loc.type != "DRAM" or owner.kind in ("Internal", "ExternalOutput"):
+                return ()
+            found.append(inst)
+    return tuple(found)
+
+
+def renamed(inst: Inst, old: str, new: str, by: str) -> Inst:
+    def moved(x: Operand) -> Operand:
+        return Ap(new, x.dtype, x.ap, x.offset) if type(x) is Ap and x.loc == old else x
+
+    return attrs.evolve(
+        inst,
+        ins=tuple(map(moved, inst.ins)),
+        outs=tuple(map(moved, inst.outs)),
+        origin=inst.origin.by(by),
+    )
+
+
+def copy_of(owner: LocSet, loc: Loc, name: str, by: str) -> LocSet:
+    """A set of one tile like `loc`."""
+    shape = owner.shape[owner.partition_dim :]
+    new = Loc(name, "SB", loc.dims)
+    return LocSet(name, owner.dtype, shape, memory="SB", locs=(new,), origin=owner.origin.by(by))
+
+
+def home(owner: LocSet, loc: Loc, name: str, by: str) -> LocSet:
+    """A DRAM set that holds the value of a tile, partition after partition."""
+    size = loc.dims[0] * loc.dims[1]
+    new = Loc(name, "DRAM", (1, size))
+    shape = owner.shape[owner.partition_dim :]
+    return LocSet(name, owner.dtype, shape, locs=(new,), origin=owner.origin.by(by))
+
+
+def on_chip(name: str, box: Box, owned: Owned) -> Ap:
+    owner, loc = owned
+    row = row_of(loc, owner.dtype)
+    pairs = ((row, box.p1 - box.p0), (1, box.e1 - box.e0))
+    return Ap(name, owner.dtype, pairs, box.p0 * row + box.e0)
+
+
+def in_home(name: str, box: Box, owned: Owned) -> Ap:
+    """The same elements at home, where the partitions follow each other."""
+    owner, loc = owned
+    row = row_of(loc, owner.dtype)
+    pairs = canonical(((row, box.p1 - box.p0), (1, box.e1 - box.e0)), dram=True)
+    return Ap(name, owner.dtype, pairs, box.p0 * row + box.e0)

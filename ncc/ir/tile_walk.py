@@ -1,0 +1,162 @@
+"""Walking and changing tile programs: every op in its loops, and accumulation groups as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import attrs
+
+from ncc.ir.affine import Affine
+from ncc.ir.penguin import (
+    Axis,
+    Loop,
+    MatMulOp,
+    Operand,
+    Statement,
+    Tensor,
+    TileElementwiseOp,
+    TileOp,
+    View,
+)
+from ncc.ir.penguin_views import READS, SCALARS, views_read
+from ncc.ir.tiling import put, put_extent
+
+Body = tuple[Statement, ...]
+
+
+def rewrite(body: Body, change: Callable[[TileOp], Iterable[Statement]]) -> Body:
+    """The body with every tile op replaced by what `change` makes of it; what stays is the same
+    object."""
+    return each_statement(body, lambda one: change(one) if isinstance(one, TileOp) else (one,))
+
+
+def each_statement(body: Body, change: Callable[[Statement], Iterable[Statement]]) -> Body:
+    """The body with every statement replaced, the inner ones first."""
+    found: list[Statement] = []
+    for one in body:
+        if isinstance(one, Loop):
+            inside = each_statement(one.body, change)
+            if inside is not one.body:
+                one = Loop(one.axis, one.trips, one.kind, inside, one.origin)
+        found += change(one)
+    same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
+    return body if same else tuple(found)
+
+
+def tile_ops(body: Body) -> Iterator[TileOp]:
+    """Every tile op in program order, loops opened."""
+    for one in body:
+        if isinstance(one, Loop):
+            yield from tile_ops(one.body)
+        elif isinstance(one, TileOp):
+            yield one
+
+
+def nested(body: Body, outside: tuple[Loop, ...] = ()) -> Iterator[tuple[TileOp, tuple[Loop, ...]]]:
+    """Every tile op with the loops around it, outermost first."""
+    for one in body:
+        if isinstance(one, Loop):
+            yield from nested(one.body, (*outside, one))
+        elif isinstance(one, TileOp):
+            yield one, outside
+
+
+def group(one: Statement) -> MatMulOp | None:
+    """The matmul whose accumulation group this statement is as a whole: when the statement is done,
+    the result is complete."""
+    while isinstance(one, Loop) and one.kind == "accumulate":
+        inside = [x for x in one.body if isinstance(x, MatMulOp) or _adds(x)]
+        if len(inside) != 1:
+            return None
+        one = inside[0]
+    return one if isinstance(one, MatMulOp) else None
+
+
+def _adds(one: Statement) -> bool:
+    return isinstance(one, Loop) and one.kind == "accumulate"
+
+
+def after_groups(body: Body, more: Callable[[MatMulOp], Iterable[Statement]]) -> Body:
+    """The body with `more` put right after each accumulation group."""
+    found: list[Statement] = []
+    for one in body:
+        matmul = group(one)
+        if isinstance(one, Loop) and not matmul:
+            inside = after_groups(one.body, more)
+            if inside is not one.body:
+                one = Loop(one.axis, one.trips, one.kind, inside, one.origin)
+        found.append(one)
+        if matmul:
+            found += more(matmul)
+    same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
+    return body if same else tuple(found)
+
+
+def with_reads(op: TileOp, change: Callable[[View], View]) -> TileOp:
+    """The op with its operands changed; the op itself when none is."""
+    fields: dict[str, Operand | tuple[Operand, ...]] = {}
+    for name in (*READS, *SCALARS):
+        found = getattr(op, name, None)
+        if isinstance(found, View) and (new := change(found)) is not found:
+            fields[name] = new
+    if isinstance(op, TileElementwiseOp):
+        srcs = tuple(change(x) if isinstance(x, View) else x for x in op.srcs)
+        if any(a is not b for a, b in zip(srcs, op.srcs, strict=True)):
+            fields["srcs"] = srcs
+    return attrs.evolve(op, **fields) if fields else op
+
+
+def readers(body: Body) -> dict[str, list[TileOp]]:
+    """The ops that read each tensor, in program order."""
+    found: dict[str, list[TileOp]] = {}
+    for op in tile_ops(body):
+        for name in dict.fromkeys(view.tensor for view in views_read(op)):
+            found.setdefault(name, []).append(op)
+    return found
+
+
+def shifted(one: Statement, values: Mapping[str, Affine]) -> Statement:
+    """The statement with loop variables replaced by sums."""
+    if isinstance(one, Loop):
+        body = tuple(shifted(x, values) for x in one.body)
+        return Loop(one.axis, one.trips, one.kind, body, one.origin)
+    assert isinstance(one, TileOp)
+
+    def moved(view: View) -> View:
+        return View(view.tensor, tuple(put(i, values) for i in view.index))
+
+    fields = {"dst": moved(one.dst)}
+    axes = {
+        name: tuple(Axis(a.name, put_extent(a.extent, values)) for a in getattr(one, name))
+        for name in ("par", "free", "contract")
+        if hasattr(one, name)
+    }
+    return attrs.evolve(with_reads(one, moved), **fields, **axes)
+
+
+class Fresh:
+    """Names that are not taken yet, for tensors and ops alike."""
+
+    def __init__(self, tensors: Iterable[Tensor], body: Body) -> None:
+        self.taken = {t.name for t in tensors}
+        for op, loops in nested(body):
+            self.taken |= {op.name, *(loop.axis for loop in loops)}
+            for name in ("par", "free", "contract"):
+                self.taken |= {a.name for a in getattr(op, name, ())}
+
+    def __call__(self, base: str) -> str:
+        name, number = base, 1
+        while name in self.taken:
+            name, number = f"{base}_{number}", number + 1
+        self.taken.add(name)
+        return name
+
+
+def is_column(operand: Operand, free: tuple[Axis, ...]) -> bool:
+    """An operand with one value a partition, although the tile has several."""
+    walked = {a.name for a in free}
+    return (
+        isinstance(operand, View)
+        and bool(walked)
+        and not any(name in walked for index in operand.index for name in index.names())
+    )

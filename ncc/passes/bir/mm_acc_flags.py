@@ -1,0 +1,170 @@
+"""Each matmul is told whether it starts, continues or ends an accumulation group in PSUM.
+
+Before:
+    module m gen3
+      func sg0000
+        set x bfloat16 (4,4) memory=SB
+          loc x SB (4,8) allocated=true
+        set w bfloat16 (4,8) memory=SB
+          loc w SB (4,16) addr=8 allocated=true
+        set p float32 (8,4) memory=PSUM
+          loc p PSUM (8,16) allocated=true
+        set q float32 (8,4) memory=PSUM
+          loc q PSUM (8,16) addr=16 allocated=true
+        set a float32 (8,4) memory=SB
+          loc a SB (8,16) addr=32 allocated=true
+        set b float32 (8,4) memory=SB
+          loc b SB (8,16) addr=48 allocated=true
+        block Block1
+          i0 = Matmult PE p:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]]
+          i1 = Matmult PE q:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]]
+          i2 = Matmult PE p:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulate=true
+          i3 = TensorCopy DVE a:float32[[4,8],[1,4]] <- p:float32[[4,8],[1,4]]
+          i4 = TensorCopy DVE b:float32[[4,8],[1,4]] <- q:float32[[4,8],[1,4]]
+          i5 = Exit ALL
+
+After:
+    module m gen3
+      func sg0000
+        set x bfloat16 (4,4) memory=SB
+          loc x SB (4,8) allocated=true
+        set w bfloat16 (4,8) memory=SB
+          loc w SB (4,16) addr=8 allocated=true
+        set p float32 (8,4) memory=PSUM
+          loc p PSUM (8,16) allocated=true
+        set q float32 (8,4) memory=PSUM
+          loc q PSUM (8,16) addr=16 allocated=true
+        set a float32 (8,4) memory=SB
+          loc a SB (8,16) addr=32 allocated=true
+        set b float32 (8,4) memory=SB
+          loc b SB (8,16) addr=48 allocated=true
+        block Block1
+          i0 = Matmult PE p:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulation_flag=1
+          i1 = Matmult PE q:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulation_flag=6
+          i2 = Matmult PE p:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulation_flag=6
+          i3 = TensorCopy DVE a:float32[[4,8],[1,4]] <- p:float32[[4,8],[1,4]]
+          i4 = TensorCopy DVE b:float32[[4,8],[1,4]] <- q:float32[[4,8],[1,4]]
+          i5 = Exit ALL
+
+Why:
+    The PE array only adds. START makes it zero first, and what it zeroes is not the destination but
+    the whole bank, on the partitions of the column group. So the first matmul of a group gets START
+    only where nothing else is alive in that window. Two groups that share a bank still work: the
+    second begins on the zeros that the first one's START left, and only adds. STOP closes a group,
+    so that it may be read. A PE transpose on trn2 copies, and touches its destination only.
+"""
+
+from __future__ import annotations
+
+from ncc.errors import NccError
+from ncc.ir.bir import Inst, Module, with_insts
+from ncc.ir.bir_change import with_keys
+from ncc.ir.bir_keys import ACCUMULATE, START, STOP
+from ncc.ir.footprints import PSUM, Rect, covers, is_copying_transpose, meets, window
+from ncc.ir.psum_groups import Groups, Value, banks
+from ncc.passes.base import define
+from ncc.target import Target
+
+NAME = "mm-acc-flags"
+
+
+def apply(module: Module, target: Target) -> Module:
+    insts = module.main.blocks[0].insts
+    groups = Groups(module)
+    flags = Zeros(insts).flags(groups)
+    new = list(insts)
+    for n, inst in enumerate(insts):
+        if inst.opcode == "Matmult":
+            copies = is_copying_transpose(inst, groups.footprints.gen)
+            flag = START | STOP if copies else flags[n]
+            new[n] = with_keys(inst, NAME, accumulation_flag=flag, accumulate=None)
+    return with_insts(module, tuple(new)) if flags or new != list(insts) else module
+
+
+class Zeros:
+    """Walks the values of PSUM and knows where an earlier START has left zeros."""
+
+    def __init__(self, insts: tuple[Inst, ...]) -> None:
+        self.insts = insts
+        self.alive: dict[int, list[Value]] = {}  # by bank
+        self.zeroed: dict[int, list[tuple[Rect, list[Rect]]]] = {}  # window, written since
+
+    def flags(self, groups: Groups) -> dict[int, int]:
+        """The flag of each member of a group, by instruction number."""
+        flags: dict[int, int] = {}
+        for value in groups.values:
+            head = START if value.members and self.starts(value) else ACCUMULATE
+            for member in value.members:
+                flags[member] = head if member == value.first else ACCUMULATE
+                if member in value.stops or member == value.members[-1]:
+                    flags[member] |= STOP
+            self.write(value, head == START)
+        return flags
+
+    def starts(self, group: Value) -> bool:
+        """Whether the group's first matmul may zero its window; if not, its bytes are zero."""
+        if group.under:
+            return False
+        zone = window(self.insts[group.first], group.rect)
+        spoiled = [
+            other
+            for bank in banks(zone)
+            for other in self.living(bank, group.first)
+            if not other.zero and meets(other.rect, zone)
+        ]
+        if not spoiled:
+            return True
+        if self.is_zero(group.rect):
+            return False
+        inst, other = self.insts[group.first], spoiled[0]
+        said = (
+            f"the group of {group.name} ({group.where()}) cannot start: it would zero {other.name}"
+            f" ({other.where()}), which is still needed, and its own bytes are not zero"
+        )
+        hint = "give one of the two another bank"
+        raise NccError("NCC603", said, inst.origin.place(inst.name), hint)
+
+    def living(self, bank: int, now: int) -> list[Value]:
+        kept = [value for value in self.alive.get(bank, ()) if value.last >= now]
+        self.alive[bank] = kept
+        return kept
+
+    def is_zero(self, rect: Rect) -> bool:
+        return any(
+            covers(zone, rect) and not any(meets(other, rect) for other in since)
+            for bank in banks(rect)
+            for zone, since in self.zeroed.get(bank, ())
+        )
+
+    def write(self, value: Value, started: bool) -> None:
+        if value.rect.plane != PSUM:
+            return
+        for bank in banks(value.rect):
+            zones = self.zeroed.get(bank, [])
+            if started:
+                zone = window(self.insts[value.first], value.rect)
+                kept = [z for z in zones if not covers(zone, z[0])]
+                since: list[Rect] = []
+                zones = [*kept, (zone, since)]
+                self.zeroed[bank] = zones
+            for _, writes in zones:
+                if not any(covers(other, value.rect) for other in writes):
+                    writes.append(value.rect)
+            self.alive[bank] = [*self.living(bank, value.first), value]
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="bir",
+    gives=("accumulation-flags-are-set",),
+    ends=("edges-cover-conflicts", "no-matmul-has-a-flag"),
+    after={
+        "alloc-psum": "START zeroes a bank: what else lies there is known only now",
+        "pre-sched": "the flags depend on the order of the matmuls",
+    },
+    real="legalize_mm_accumulation_groups",
+    job="W0",
+    sure="confirmed",
+)

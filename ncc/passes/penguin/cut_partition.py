@@ -1,0 +1,52 @@
+"""Cut every list of partition axes to the machine's 128 partitions.
+
+Before:
+    PLACEHOLDER
+
+After:
+    PLACEHOLDER
+
+Why: an engine works on at most 128 partitions at once, so what a list has beyond that becomes
+loops. The list is cut at its slowest axis that still takes part: everything faster stays whole in
+the tile, and so a tile of several axes is one run of neighbouring partitions. This comes before the
+free axes are cut, because where the partitions are decides which axes are free.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ncc.ir.penguin import Function, TensorContractOp, TensorOp
+from ncc.ir.tiling import cut_list, sizes_of
+from ncc.passes.base import define
+from ncc.target import Target
+
+
+def cut(op: TensorOp, target: Target) -> TensorOp:
+    """A contraction has its contraction axes on the partitions of both operands; any other op has
+    its result's partition axes there."""
+    sizes = sizes_of(op)
+    if isinstance(op, TensorContractOp):
+        role, names = "contract", op.contract_axes
+    else:
+        role, names = "partition", op.partition
+    found = cut_list(role, [(name, sizes[name]) for name in names], target.partitions)
+    return attrs.evolve(op, cuts=(*op.cuts, found), origin=op.origin.by("cut-partition"))
+
+
+def apply(module: Function, target: Target) -> Function:
+    body = tuple(cut(op, target) if isinstance(op, TensorOp) else op for op in module.body)
+    return attrs.evolve(module, body=body) if body else module
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="penguin",
+    gives=("partition-tiles-fit",),
+    after={"build-pgs": "the partition axes of every op must be settled"},
+    real="cutParAxes",
+    job="F1",
+    sure="confirmed",
+)

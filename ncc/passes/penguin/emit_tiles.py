@@ -1,0 +1,144 @@
+"""Turn whole-tensor ops into loops over tiles that fit the machine.
+
+Before:
+    PLACEHOLDER
+
+After:
+    PLACEHOLDER
+
+Why: from here on the program says what moves where, and when. Each nest walks its batch axes, then
+panels of moving columns, then rows of stationary tiles, then the tiles of a panel, and innermost the
+contraction, whose loop accumulates; a bias or a relu is done on the result tile at once, and the
+tile is stored. How much of an operand stays on chip is decided once a nest, by `ncc.ir.tile_reuse`:
+a panel as wide as fits, so that rows pass by it without loading it again; the stationary tiles of
+a row, or of all rows; and what does not fit comes step by step. Buffers that are filled again take
+turns in rings. A tensor at home in SBUF is read where it lies when its partitions suit the reader;
+when they do not, the nests are planned anew with that tensor in DRAM.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ncc.errors import NccError
+from ncc.ir.contract_nest import ContractNest
+from ncc.ir.nests import Nest, plan
+from ncc.ir.penguin import (
+    Function,
+    Loop,
+    Statement,
+    Tensor,
+    TensorContractOp,
+    TensorOp,
+    TileOp,
+)
+from ncc.ir.penguin_views import views_read
+from ncc.ir.tile_builder import Builder, Site, sums
+from ncc.ir.tile_epilogue import Epilogue
+from ncc.ir.tile_layouts import Misfit, layout
+from ncc.ir.tiling import put_sum, sizes_of, walk
+from ncc.passes.base import define
+from ncc.target import Target
+
+
+def apply(module: Function, target: Target) -> Function:
+    if not any(isinstance(op, TensorOp) for op in module.body):
+        return module
+    to_dram: frozenset[str] = frozenset()
+    while True:
+        try:
+            return emit(module, target, to_dram)
+        except Misfit as found:
+            if found.tensor in to_dram:
+                said = f"{found.tensor} cannot be cut into tiles that its readers can use"
+                place = module.tensor(found.tensor).origin.place(found.tensor, "emit-tiles")
+                raise NccError("NCC263", said, place) from None
+            to_dram |= {found.tensor}
+
+
+def emit(module: Function, target: Target, to_dram: frozenset[str]) -> Function:
+    """The function in tiles, with the tensors of `to_dram` kept in DRAM."""
+    build = Builder(module, target, plan(module, to_dram))
+    body: list[Statement] = []
+    for nest in build.plan.nests:
+        place_tensors(build, nest)
+        body += emit_nest(build, nest)
+    return attrs.evolve(
+        module, tensors=tensors_of(module, build, body), body=tuple(body), pags=(), pgs=()
+    )
+
+
+def place_tensors(build: Builder, nest: Nest) -> None:
+    """Give the whole tensors that this nest leaves in SBUF their places there."""
+    anchor = nest.anchor
+    role = "stationary" if isinstance(anchor, TensorContractOp) else "partition"
+    cut = next(cut for cut in anchor.cuts if cut.role == role)
+    for op in nest.ops:
+        name = op.dst.tensor
+        if name not in build.plan.kept and build.plan.home[name] == "sbuf":
+            view = attrs.evolve(anchor.dst, tensor=name)
+            build.layouts[name] = layout(view, build.tensors[name].shape, cut)
+
+
+def emit_nest(build: Builder, nest: Nest) -> list[Statement]:
+    if isinstance(nest.anchor, TensorContractOp):
+        return ContractNest(build, nest, nest.anchor).statements()
+    return tile_nest(build, nest)
+
+
+def tile_nest(build: Builder, nest: Nest) -> list[Statement]:
+    """A nest without a contraction: every tile is read, computed and stored once."""
+    op = nest.anchor
+    cuts = {cut.role: walk(cut, sizes_of(op)) for cut in op.cuts}
+    par, free = cuts["partition"], cuts["free"]
+    build.ring = 2
+    top = Site()
+    with top.loops((*free.trips, *par.trips), "parallel", op.origin.by("emit-tiles")) as site:
+        where = {**par.where, **free.where}
+        index = tuple(put_sum(i, where) for i in sums(op.dst))
+        Epilogue(build, site, par.tiles, free.tiles, index).run(nest.ops, {})
+    return top.body
+
+
+def tensors_of(module: Function, build: Builder, body: list[Statement]) -> tuple[Tensor, ...]:
+    """Inputs and outputs, what the tiles use of the other tensors, and the tiles' buffers."""
+    used = set(names_used(body))
+    found: list[Tensor] = []
+    for tensor in module.tensors:
+        name = tensor.name
+        if name in build.layouts:
+            place = build.layouts[name]
+            found.append(
+                attrs.evolve(
+                    tensor, shape=place.storage, blocks=len(place.outer), partition_dims=()
+                )
+            )
+        elif tensor.kind in ("input", "output") or name in used - {t.name for t in build.buffers}:
+            found.append(attrs.evolve(tensor, home="dram", partition_dims=()))
+    return (*found, *build.buffers)
+
+
+def names_used(body: list[Statement] | tuple[Statement, ...]) -> list[str]:
+    """Every tensor that some op reads or writes."""
+    found: list[str] = []
+    for one in body:
+        if isinstance(one, Loop):
+            found += names_used(one.body)
+        elif isinstance(one, TileOp):
+            found += [view.tensor for view in (one.dst, *views_read(one))]
+    return found
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="penguin",
+    needs=("contractions-are-tiled", "only-contraction-axes-accumulate"),
+    gives=("tiles-fit-the-machine",),
+    exact=False,
+    after={"tile-contract": "loops are made of the cuts"},
+    real="MacroGeneration",
+    job="F1",
+    sure="inferred",
+)

@@ -1,0 +1,165 @@
+"""Give every accumulator 32 bits and every matmul operands that the PE array takes together.
+
+Before:
+    PLACEHOLDER
+
+After:
+    PLACEHOLDER
+
+Why: the PE array adds up in fp32 whatever its operands are, and PSUM holds nothing narrower. The
+result's own type appears where the sum leaves the accumulator, so the one rounding that the source
+asks for is a copy that can be seen. The array also takes fp32 operands only in pairs, and the two
+kinds of 8-bit e4m3 not together; a cast to the wider type is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from ncc.ir.penguin import (
+    Axis,
+    Function,
+    MatMulOp,
+    Statement,
+    Tensor,
+    TileElementwiseOp,
+    TileOp,
+    View,
+)
+from ncc.ir.tile_walk import Fresh, after_groups, readers, rewrite, tile_ops, with_reads
+from ncc.ir.tiling import most, radix, size
+from ncc.passes.base import define
+from ncc.target import Target
+
+E4M3 = {"float8e4", "float8_e4m3fn"}
+
+
+class Precision:
+    def __init__(self, module: Function) -> None:
+        self.module = module
+        self.tensors = {t.name: t for t in module.tensors}
+        self.fresh = Fresh(module.tensors, module.body)
+        self.made: list[Tensor] = []
+
+    def run(self) -> Function:
+        body = rewrite(self.module.body, self.pair)
+        body = self.round(body)
+        if body is self.module.body:
+            return self.module
+        tensors = tuple(self.tensors[t.name] for t in self.module.tensors)
+        return attrs.evolve(self.module, tensors=(*tensors, *self.made), body=body)
+
+    # ---- operands --------------------------------------------------------------------------------
+
+    def pair(self, op: TileOp) -> Iterable[Statement]:
+        """A matmul whose operands may not meet, with casts before it."""
+        if not isinstance(op, MatMulOp):
+            return (op,)
+        types = [self.tensors[v.tensor].dtype for v in (op.stationary, op.moving)]
+        if types[0] == types[1] or ("float32" not in types and set(types) != E4M3):
+            return (op,)
+        wide = "float32" if "float32" in types else "bfloat16"
+        before: list[Statement] = []
+        views = {"stationary": (op.stationary, op.par), "moving": (op.moving, op.free)}
+        for field, (view, free) in views.items():
+            if self.tensors[view.tensor].dtype != wide:
+                cast = self.cast(view, wide, op, free)
+                before.append(cast)
+                op = attrs.evolve(op, **{field: cast.dst}, origin=op.origin.by("set-precision"))
+        return (*before, op)
+
+    def cast(
+        self, view: View, dtype: str, op: MatMulOp, free: tuple[Axis, ...]
+    ) -> TileElementwiseOp:
+        dst = self.buffer(view.tensor, dtype, op.contract, free, ring=True)
+        name, origin = self.fresh(f"cast_{view.tensor}"), op.origin.by("set-precision")
+        return TileElementwiseOp(name, dst, op.contract, free, "copy", (view,), origin=origin)
+
+    # ---- results ---------------------------------------------------------------------------------
+
+    def round(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """Accumulators in fp32; readers that need the narrow value get a rounded copy."""
+        narrow = {
+            op.dst.tensor: self.tensors[op.dst.tensor].dtype
+            for op in tile_ops(body)
+            if isinstance(op, MatMulOp) and self.tensors[op.dst.tensor].dtype != "float32"
+        }
+        if not narrow:
+            return body
+        rounded: dict[str, View] = {}
+        read = readers(body)
+        for name, dtype in narrow.items():
+            old = self.tensors[name]
+            self.tensors[name] = attrs.evolve(
+                old, dtype="float32", origin=old.origin.by("set-precision")
+            )
+            if any(not self.rounds(op, name, dtype) for op in read.get(name, ())):
+                twin = attrs.evolve(old, name=self.fresh(f"{name}_r"))
+                self.made.append(twin)
+                self.tensors[twin.name] = twin
+                rounded[name] = View(twin.name, ())
+
+        def copy(op: MatMulOp) -> Iterable[Statement]:
+            name = op.dst.tensor
+            if name in rounded:
+                dst = View(rounded[name].tensor, op.dst.index)
+                label, origin = self.fresh(f"round_{name}"), op.origin.by("set-precision")
+                yield TileElementwiseOp(
+                    label, dst, op.par, op.free, "copy", (op.dst,), origin=origin
+                )
+
+        def redirect(op: TileOp) -> Iterable[Statement]:
+            def change(view: View) -> View:
+                if view.tensor in rounded and not self.rounds(op, view.tensor, narrow[view.tensor]):
+                    return View(rounded[view.tensor].tensor, view.index)
+                return view
+
+            return (with_reads(op, change),)
+
+        return after_groups(rewrite(body, redirect), copy)
+
+    def rounds(self, op: TileOp, name: str, dtype: str) -> bool:
+        """A copy to the accumulator's own narrow type is the rounding itself."""
+        return (
+            isinstance(op, TileElementwiseOp)
+            and op.op == "copy"
+            and op.srcs[0] == View(name, op.srcs[0].index if isinstance(op.srcs[0], View) else ())
+            and self.tensors[op.dst.tensor].dtype == dtype
+        )
+
+    def buffer(
+        self, like: str, dtype: str, par: tuple[Axis, ...], free: tuple[Axis, ...], ring: bool
+    ) -> View:
+        shape = (size(par), *([most(a.extent) for a in free] or [1]))
+        name = self.fresh(f"{like}_x")
+        origin = self.tensors[like].origin.by("set-precision")
+        tensor = Tensor(name, dtype, shape, home="sbuf", ring=ring, origin=origin)
+        self.made.append(tensor)
+        self.tensors[name] = tensor
+        return tile_view(name, par, free)
+
+
+def tile_view(name: str, par: tuple[Axis, ...], free: tuple[Axis, ...]) -> View:
+    from ncc.ir.affine import Affine
+
+    return View(name, (radix(par), *([Affine(0, ((a.name, 1),)) for a in free] or [Affine()])))
+
+
+def apply(module: Function, target: Target) -> Function:
+    return Precision(module).run()
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="penguin",
+    needs=("tiles-fit-the-machine",),
+    gives=("accumulators-are-fp32",),
+    after={"emit-tiles": "an accumulator is a tile"},
+    real="EnforceAluDTAcc",
+    job="F1",
+    sure="inferred",
+)

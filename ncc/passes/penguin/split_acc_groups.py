@@ -1,0 +1,160 @@
+"""Split accumulation groups that hold a PSUM bank for too many matmuls.
+
+Before:
+    PLACEHOLDER
+
+After:
+    PLACEHOLDER
+
+Why: a group keeps its bank from its first matmul to its last, so a very long contraction would leave
+the other engines nothing to do and the bank unavailable to any other result. Groups of bounded
+length hand their partial sums to DVE, which adds them in fp32.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from ncc.ir.affine import Affine
+from ncc.ir.penguin import (
+    Function,
+    Loop,
+    MatMulOp,
+    Statement,
+    Tensor,
+    TensorCopyOp,
+    TensorTensorOp,
+    TileOp,
+    View,
+)
+from ncc.ir.penguin_tile_laws import LONGEST
+from ncc.ir.tile_walk import Body, Fresh, group, rewrite, shifted, tile_ops, with_reads
+from ncc.passes.base import define
+from ncc.target import Target
+
+
+def length(loop: Loop) -> int:
+    """Matmuls of the accumulation group that a loop is."""
+    inner = [x for x in loop.body if isinstance(x, Loop) and x.kind == "accumulate"]
+    return loop.trips * math.prod(length(x) for x in inner)
+
+
+class Splitting:
+    def __init__(self, module: Function) -> None:
+        self.module = module
+        self.tensors = {t.name: t for t in module.tensors}
+        self.fresh = Fresh(module.tensors, module.body)
+        self.made: list[Tensor] = []
+        self.totals: dict[str, str] = {}  # an accumulator, and where its partial sums are added
+
+    def run(self) -> Function:
+        body = self.split(self.module.body)
+        if body is self.module.body:
+            return self.module
+        body = rewrite(body, lambda op: (self.redirect(op),))
+        return attrs.evolve(self.module, tensors=(*self.module.tensors, *self.made), body=body)
+
+    def split(self, body: Body) -> Body:
+        found: list[Statement] = []
+        for one in body:
+            matmul = group(one)
+            if isinstance(one, Loop) and matmul and length(one) > LONGEST:
+                found += self.parts(one, matmul)
+            elif isinstance(one, Loop) and not matmul:
+                inside = self.split(one.body)
+                same = inside is one.body
+                found.append(
+                    one if same else Loop(one.axis, one.trips, one.kind, inside, one.origin)
+                )
+            else:
+                found.append(one)
+        same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
+        return body if same else tuple(found)
+
+    def parts(self, loop: Loop, matmul: MatMulOp) -> list[Statement]:
+        """Groups of one size, a shorter last one, and the addition after each."""
+        inner = length(loop) // loop.trips
+        count = -(-loop.trips // max(LONGEST // inner, 1))
+        trips = -(-loop.trips // count)
+        full, rest = divmod(loop.trips, trips)
+        found = [*self.part(loop, matmul, trips, Affine(), first=True)]
+        number = self.fresh(f"{loop.axis}_g")
+        if full > 1:
+            base = Affine(trips, ((number, trips),))
+            more = self.part(loop, matmul, trips, base)
+            found.append(Loop(number, full - 1, "sequential", tuple(more), loop.origin))
+        if rest:
+            found += self.part(loop, matmul, rest, Affine(full * trips))
+        return found
+
+    def part(
+        self, loop: Loop, matmul: MatMulOp, trips: int, base: Affine, first: bool = False
+    ) -> list[Statement]:
+        origin = matmul.origin.by("split-acc-groups")
+        here = Affine(0, ((loop.axis, 1),)) if trips > 1 else Affine()
+        body = tuple(shifted(x, {loop.axis: here.plus(base)}) for x in loop.body)
+        if not first:
+            body = rewrite(body, lambda op: (attrs.evolve(op, name=self.fresh(op.name)),))
+        if trips == 1:
+            body = rewrite(body, lambda op: (self.without(op, loop.axis),))
+        whole = (Loop(loop.axis, trips, "accumulate", body, loop.origin),) if trips > 1 else body
+        total = View(self.total(matmul.dst.tensor), matmul.dst.index)
+        place = (self.fresh(f"sum_{matmul.name}"), total, matmul.par, matmul.free)
+        last = (
+            TensorCopyOp(*place, matmul.dst, engines=("DVE",), origin=origin)
+            if first
+            else TensorTensorOp(*place, "add", matmul.dst, total, engines=("DVE",), origin=origin)
+        )
+        return [*whole, last]
+
+    def without(self, op: TileOp, axis: str) -> TileOp:
+        if not isinstance(op, MatMulOp) or axis not in op.accumulate:
+            return op
+        return attrs.evolve(op, accumulate=tuple(a for a in op.accumulate if a != axis))
+
+    def total(self, name: str) -> str:
+        if name not in self.totals:
+            old = self.tensors[name]
+            self.totals[name] = self.fresh(f"{name.removesuffix('_acc')}_sum")
+            origin = old.origin.by("split-acc-groups")
+            self.made.append(
+                attrs.evolve(old, name=self.totals[name], home="sbuf", ring=True, origin=origin)
+            )
+        return self.totals[name]
+
+    def redirect(self, op: TileOp) -> TileOp:
+        """Readers of a sum read the total of its parts."""
+        total = set(self.totals.values())
+        if op.dst.tensor in total and op.name.startswith("sum_"):
+            return op
+
+        def change(view: View) -> View:
+            if view.tensor in self.totals:
+                return View(self.totals[view.tensor], view.index)
+            return view
+
+        return with_reads(op, change)
+
+
+def apply(module: Function, target: Target) -> Function:
+    if not any(isinstance(op, MatMulOp) for op in tile_ops(module.body)):
+        return module
+    return Splitting(module).run()
+
+
+PASS = define(
+    __name__,
+    __doc__,
+    apply,
+    source="penguin",
+    needs=("the-pe-array-writes-psum",),
+    gives=("accumulation-groups-are-short",),
+    required=False,
+    exact=False,
+    after={"place-psum": "a group is long by the bank that it holds"},
+    real="SplitAccGrp",
+    job="F1",
+    sure="confirmed",
+)
