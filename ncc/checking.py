@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ncc.driver import Plan, Step, run_stage, walk
+from ncc.driver import Plan, Step, Stop, run_stage, walk
 from ncc.errors import NccError, Place
 from ncc.stages import Stage
 from ncc.values import Array, random, read_outputs, signature, whole
@@ -109,14 +109,10 @@ class _Watcher:
 
     def _fail(self, step: Step, said: str) -> None:
         self.result.failed, self.result.place = said, Place(during=step.name)
-        raise Found
+        raise Stop
 
     def _row(self, one: Inputs, name: str, stage: Stage, largest: float) -> None:
         self.result.add(one, name, stage, largest)
-
-
-class Found(Exception):
-    """The first difference was found; the walk need not go on."""
 
 
 def check(stage: Stage, todo: Plan, sets: Sequence[Inputs], against: str | None = None) -> Result:
@@ -124,7 +120,7 @@ def check(stage: Stage, todo: Plan, sets: Sequence[Inputs], against: str | None 
     result = Result()
     try:
         last = walk(stage, todo, [_Watcher(sets, result)])
-    except Found:
+    except Stop:
         return result
     if against:
         right = read_outputs(against, last)

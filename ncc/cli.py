@@ -23,7 +23,7 @@ COMMANDS: tuple[tuple[str, str, str], ...] = (
         "Compile a program to a NEFF, and look at any stage on the way.",
     ),
     ("run", "run:run", "Run a program, from its bytes or at any level."),
-    ("check", "check:check", "Run a program before and after every pass and from the bytes."),
+    ("check", "run:check", "Run a program before and after every pass and from the bytes."),
     ("draw", "compile:draw", "Draw one stage as SVG."),
     ("disasm", "container:disasm", "List the bundles of a NEFF."),
     ("asm", "container:asm", "Make a NEFF of a listing."),
@@ -108,6 +108,21 @@ def call(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except Exception as fault:
+        return unexpected(fault)
+
+
+def unexpected(fault: Exception) -> int:
+    """Status 70 outside any pass: where it broke, in one line; all of it with NCC_DEBUG=1."""
+    import traceback
+
+    if os.environ.get("NCC_DEBUG"):
+        traceback.print_exc()
+    frame = traceback.extract_tb(fault.__traceback__)[-1]
+    where = f"{frame.filename.rsplit(os.sep, 1)[-1]}:{frame.lineno}"
+    click.echo(f"ncc: a fault in ncc itself, {where}: {type(fault).__name__}: {fault}", err=True)
+    click.echo("please report it with the command line and its input", err=True)
+    return 70
 
 
 def internal(fault: Any) -> int:

@@ -51,6 +51,10 @@ class Observer(Protocol):
     def step(self, step: Step) -> None: ...
 
 
+class Stop(Exception):
+    """An observer has seen enough; whoever called the walk knows why."""
+
+
 class InternalFault(Exception):
     """A pass broke (exit status 70): a fault in ncc itself, with the stage that replays it."""
 
@@ -163,9 +167,18 @@ def _run(
     except Exception as fault:
         raise InternalFault(name, stage, fault) from fault
     step = Step(name, one, stage, after, ran - began, time.perf_counter() - ran)
-    for observer in observers:
-        observer.step(step)
+    _tell(observers, step)
     return after
+
+
+def _tell(observers: Sequence[Observer], step: Step) -> None:
+    try:
+        for observer in observers:
+            observer.step(step)
+    except (NccError, Stop, OSError):
+        raise
+    except Exception as fault:
+        raise InternalFault(step.name, step.before, fault) from fault
 
 
 def load_program(path: str | Path, machine: Target) -> Stage:

@@ -97,7 +97,10 @@ def _to_int(x: Array, want: np.dtype[Any]) -> Array:
 
 def widen(x: Array) -> F32:
     """`x` as the engines see it. Exact for floats and up to 2^24; larger integers are rounded."""
-    return x if x.dtype == np.float32 else x.astype(np.float32)
+    if x.dtype == np.float32:
+        return x
+    with np.errstate(all="ignore"):
+        return x.astype(np.float32)
 
 
 def weight_halves(stationary: Array) -> tuple[F32, F32]:

@@ -159,9 +159,17 @@ class Statistics:
             self._count(step.name, step.after)
 
     def _count(self, name: str, stage: Stage) -> None:
-        nodes = level(stage.level).get("nodes")(stage.module)
-        kinds = Counter(kind_of(node) for node in nodes)
-        self.rows.append({"pass": name, "level": stage.level, "nodes": dict(sorted(kinds.items()))})
+        kinds = dict(sorted(kinds_of(stage).items()))
+        self.rows.append({"pass": name, "level": stage.level, "nodes": kinds})
+
+
+def kinds_of(stage: Stage) -> Counter[str]:
+    """How many nodes of each kind a stage has; a node that holds others is counted by those."""
+    found: Counter[str] = Counter()
+    for node in level(stage.level).get("nodes")(stage.module):
+        inside = getattr(node, "instructions", None) or getattr(node, "bundles", (node,))
+        found.update(map(kind_of, inside))
+    return found
 
 
 def kind_of(node: object) -> str:

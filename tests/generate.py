@@ -103,7 +103,9 @@ def written(rng: Any, large: bool, dtype: str | None, batch: str | None, small: 
             outputs.append(value)
         if value.dtype != dtype:
             value = text.add("convert", dtype, value.dims, f"convert(%{value.name})")
-        value = dot(text, value, dtype, batch if step or rng.random() < 0.5 else "none", most, False)
+        value = dot(
+            text, value, dtype, batch if step or rng.random() < 0.5 else "none", most, False
+        )
         outputs.append(value)
     outputs.append(dressed(text, value))
     return finished(text, chosen(rng, outputs))
@@ -145,9 +147,7 @@ def shuffled(rng: Any, roles: list[Any], front: bool) -> list[Any]:
     return roles
 
 
-def dot(
-    text: Text, left: Value | None, dtype: str, batch: str, most: int, large: bool
-) -> Value:
+def dot(text: Text, left: Value | None, dtype: str, batch: str, most: int, large: bool) -> Value:
     """A product of `left`, or of a new parameter, with a new parameter."""
     rng = text.rng
     wanted = {"none": 0, "front": 1, "anywhere": 1, "two": 2}[batch]
@@ -265,9 +265,7 @@ def biased(text: Text, value: Value) -> Value:
         bias = text.param(value.dtype, dims)
     if dims != value.dims:
         where = ints("dimensions", [axis] if dims else [])
-        bias = text.add(
-            "broadcast", value.dtype, value.dims, f"broadcast(%{bias.name}), {where}"
-        )
+        bias = text.add("broadcast", value.dtype, value.dims, f"broadcast(%{bias.name}), {where}")
     pair = [value.name, bias.name]
     rng.shuffle(pair)
     return text.add("add", value.dtype, value.dims, f"add(%{pair[0]}, %{pair[1]})")

@@ -51,7 +51,7 @@ def scratch(name: str, shape: tuple[int, int], addr: int) -> LocSet:
 def tile(draw: random.Random, of: LocSet, rows: int, columns: int) -> Ap:
     """`columns` elements of some rows: next to each other, or every second one."""
     height, width = of.shape
-    row = draw.randrange(0, height - rows + 1)
+    row = draw.randrange(0, height - rows + 1, 1 if of.memory == "DRAM" else 32)
     step = draw.choice((1, 1, 2)) if 2 * columns <= width else 1
     column = draw.randrange(0, width - step * (columns - 1))
     start = row * width + column
@@ -70,15 +70,15 @@ def one(draw: random.Random, name: str, kind: str, sets: dict[str, LocSet]) -> I
             name, "Save", "DMA", (source,), (tile(draw, sets[pick("ysru")], rows, columns),)
         )
     if kind == "spill":
-        source = tile(draw, sets[pick("xsru")], rows, columns)
-        made = tile(draw, sets[pick("ysru")], rows, columns)
+        ends = pick(("xs", "xr", "xu", "sy", "ry", "uy", "us", "ur", "su", "ru"))
+        source, made = (tile(draw, sets[name], rows, columns) for name in ends)
         return Inst(name, "DMACopy", "DMA", (source,), (made,))
     if kind == "memset":
         made = tile(draw, sets[pick("abcwv")], rows, columns)
         return Inst(name, "Memset", pick(("DVE", "Pool")), (), (made,))
     if kind == "copy":
-        source = tile(draw, sets[pick("abc")], rows, columns)
-        made = tile(draw, sets[pick("abcwv")], rows, columns)
+        ends = pick(("ac", "bc", "ca", "cb", "aw", "bv", "cw", "cv"))
+        source, made = (tile(draw, sets[name], rows, columns) for name in ends)
         return Inst(name, "TensorCopy", pick(("DVE", "Pool", "Activation")), (source,), (made,))
     bank = sets[pick("pqh")]
     if kind == "evict":

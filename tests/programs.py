@@ -52,12 +52,10 @@ class Traced:
         self._keep(step.name, step.after)
 
     def _keep(self, name, stage) -> None:
-        from ncc.observe import kind_of
-        from ncc.stages import level
+        from ncc.observe import kinds_of
 
         self.texts[name] = stage.text()
-        nodes = level(stage.level).get("nodes")(stage.module)
-        self.kinds[name] = Counter(kind_of(node) for node in nodes)
+        self.kinds[name] = kinds_of(stage)
 
 
 def traced(path: Path) -> Traced:

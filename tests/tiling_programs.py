@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import attrs
 import numpy as np
 
 from ncc.ir.affine import Affine
@@ -134,8 +135,6 @@ class Program:
         return dst
 
     def done(self, *outputs):
-        import attrs
-
         tensors = [
             attrs.evolve(t, kind="output", home="dram") if t.name in outputs else t
             for t in self.tensors.values()
@@ -172,7 +171,7 @@ def generated(seed):
         count = r.choice([0, 1, 1, 1, 1, 2, 2, 3])
         found, left = [], top
         for _ in range(count):
-            found.append(max(1, min(left, round(2 ** r.uniform(0, 9.5)))))
+            found.append(max(1, min(left, round(2 ** r.uniform(0, 9)))))
             left = max(1, left // found[-1])
         return found
 
@@ -180,9 +179,10 @@ def generated(seed):
         return {f"{letter}{i}": n for i, n in enumerate(sizes)}
 
     dtype = r.choice(["bfloat16", "bfloat16", "float16", "float32", "float8e4", "float8_e4m3fn"])
+    top = 300 if dtype in ("bfloat16", "float16", "float32") else 160
     batch = names("b", [r.choice([1, 2, 3])] if r.random() < 0.4 else [])
-    rows, contract = names("m", extents(700)), names("k", extents(700) or [5])
-    columns = names("n", extents(1500))
+    rows, contract = names("m", extents(top)), names("k", extents(top) or [5])
+    columns = names("n", extents(4 * top))
     sizes = batch | rows | contract | columns
     lhs_axes, rhs_axes = [*batch, *rows, *contract], [*batch, *contract, *columns]
     if r.random() < 0.5:
@@ -231,16 +231,13 @@ def generated(seed):
     if r.random() < 0.3 and partition and dtype != "float8_e4m3fn":
         home = r.choice(["sbuf", "dram"])
         value_t = p.tensors[value]
-        import attrs
-
         p.tensors[value] = attrs.evolve(value_t, home=home)
-        taken = {a: (f"k{a}" if a in partition else a.replace("n", "m")) for a in axes}
         taken = {
             a: (f"k{i}" if a in partition else f"b{i}" if a in batch else f"m{i}")
             for i, a in enumerate(axes)
         }
         more = names("n", [r.choice([1, 3, 40])])
-        other = p.input(value_t.dtype, [sizes[a] for a in partition if True] + list(more.values()))
+        other = p.input(value_t.dtype, [sizes[a] for a in partition] + list(more.values()))
         lhs_names = [taken[a] for a in axes]
         batches = [taken[a] for a in axes if a in batch]
         if not batches:

@@ -29,7 +29,7 @@ from ncc.ir.hlo import (
     same,
 )
 from ncc.ir.hlo_literal import Elided, read_literal
-from ncc.ir.hlo_text import read_array, read_value, show_shape, unread
+from ncc.ir.hlo_text import DEEPEST, read_array, read_value, show_shape, unread
 
 T = TypeVar("T")
 
@@ -38,6 +38,7 @@ WORDS = {
     "HLOMODULE": "`HloModule`",
     "ENTRY": "`ENTRY`",
     "SECTION": "a table such as `FileNames`",
+    "ROW": 'a row such as `1 "f.py"`',
     "ROOT": "`ROOT`",
     "NAME": "a name",
     "EQUAL": "`=`",
@@ -116,9 +117,9 @@ def _slip(fault: Any, text: str, file: str, first_line: int) -> NccError:
     if not text[at:].strip() or not found:
         said = f"the text ends where {_choice(expected)} must stand"
         return NccError("NCC101", said, Place(file, first_line + text.rstrip().count("\n")))
-    if found[0] == "{" and (before.endswith("=") or re.search(r"constant\s*\(\Z", before)):
+    if found[0] == "{" and ("VALUE" in expected or re.search(r"constant\s*\(\Z", before)):
         return NccError("NCC101", "this { is not closed", place)
-    if found[0] == '"' and before.endswith("="):
+    if found[0] == '"' and "VALUE" in expected:
         return NccError("NCC101", "this quote is not closed", place)
     return NccError("NCC101", f"found `{found}`, expected {_choice(expected)}", place)
 
@@ -138,7 +139,9 @@ class Reader(Transformer[Token, Module]):
     def begin(self, file: str, first_line: int) -> None:
         self.file = file
         self.shift = first_line - 1
-        self.depth = 0
+        self.last = Token("ARRAY", "", line=1, column=1)
+        self.kept: list[TupleShape] = []  # so that no identity is used again
+        self.depths: dict[int, int] = {}  # of the tuple shapes, by identity
 
     def fault(self, at: Token, code: str, said: str, hint: str = "", value: str = "") -> NccError:
         line, column = at.line or 0, at.column or 0
@@ -157,10 +160,17 @@ class Reader(Transformer[Token, Module]):
     # ------------------------------------------------------------------------------- shapes
 
     def array(self, token: Token) -> ArrayShape:
+        self.last = token
         return self.reading(token, read_array, str(token))
 
     def tuple(self, *parts: Shape | None) -> TupleShape:
         shape = TupleShape(tuple(x for x in parts if x is not None))
+        depth = 1 + max((self.depths.get(id(x), 0) for x in shape.parts), default=0)
+        if depth > DEEPEST:
+            said = f"tuples nest more than {DEEPEST} deep"
+            raise self.fault(self.last, "NCC101", said)
+        self.depths[id(shape)] = depth
+        self.kept.append(shape)
         return shape
 
     # -------------------------------------------------------------------------- instructions
@@ -281,8 +291,6 @@ class Reader(Transformer[Token, Module]):
     # --------------------------------------------------------------------------------- module
 
     def row(self, number: Token, text: Token) -> tuple[int, str]:
-        if not number.isdecimal():
-            raise self.fault(number, "NCC101", f"found `{number}`, expected the number of a row")
         return int(number), self.reading(text, lambda: str(read_value("", str(text))))
 
     def section(self, title: Token, *rows: tuple[int, str]) -> Section:

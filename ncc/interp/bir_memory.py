@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ncc.errors import NccError
 from ncc.ir.affine import at
 from ncc.ir.bir import Ap, Inst, Loc, LocSet, Operand, SymAp, Tile
-from ncc.ir.bir_patterns import block_of, loc_shape, walk
+from ncc.ir.bir_patterns import block_number, block_of, loc_shape, walk
 from ncc.ir.data import numpy_type, size_of
 from ncc.target import Target
 
@@ -87,6 +87,7 @@ class Memory:
         self.tainted = False  # a byte that nothing wrote was copied somewhere
         self.seen: dict[int, Slot] = {}
         self.walks: dict[int, Any] = {}
+        self.blocks: dict[str, Any] = {}
         self.spaces = self._spaces(sets, target)
         for of in sets:
             if not of.locs:
@@ -171,10 +172,7 @@ class Memory:
             return found
         if isinstance(operand, SymAp):
             of = self.sets[operand.set]
-            number = operand.block.at(env)
-            if not 0 <= number < len(of.locs):
-                said = f"{inst.name} wants block {number} of {of.name}, which has {len(of.locs)}"
-                raise NccError("NCC432", said, inst.origin.place(inst.name))
+            number = self._number(of, operand.block, env, inst)
             pairs = tuple((step, at(num, env)) for step, num in operand.ap)
             place = self.places[of.locs[number].name]
             return self._view(place, operand.dtype, pairs, operand.offset.at(env), inst)
@@ -184,17 +182,25 @@ class Memory:
             "NCC433", f"{inst.name} has no value in {operand}", inst.origin.place(inst.name)
         )
 
+    def _number(self, of: LocSet, block: Any, env: Env, inst: Inst) -> int:
+        """Which location a block index chooses."""
+        if of.name not in self.blocks:
+            self.blocks[of.name] = block_number(of)
+        try:
+            return self.blocks[of.name](block, env)
+        except ValueError as said:
+            raise NccError("NCC432", f"wants {said}", inst.origin.place(inst.name)) from None
+
     def _tile(self, tile: Tile, env: Env, inst: Inst) -> Slot:
         of = self.sets[tile.set]
         found = self.walks.get(id(tile))
         if found is None:
-            chip = of.memory != "DRAM"
-            found = (*walk(of, tile), block_of(of, tile.index) if chip else None)
+            found = (*walk(of, tile), block_of(of, tile.index))
             self.walks[id(tile)] = found
         offset, steps, block = found
         start = offset.at(env)
-        if block is not None:
-            start += block.at(env) * prod(loc_shape(of))
+        if block:
+            start += self._number(of, block, env, inst) * prod(loc_shape(of))
         pairs = tuple((steps[name], at(extent, env)) for name, extent in (*tile.par, *tile.free))
         found = self._view(self.places[of.name], of.dtype, pairs, start, inst)
         found.down = len(tile.par)

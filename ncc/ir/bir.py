@@ -88,12 +88,12 @@ ZERO = Affine()
 class SymAp:
     """A symbolic access pattern over a set: which location, and where in it, per iteration.
 
-    `block` is the location's number in the set (linear over the block dimensions); the other fields
-    are as in `Ap`, in elements, still with loop variables.
+    `block` chooses the location, one index for each block dimension of the set (none in DRAM); the
+    other fields are as in `Ap`, in elements, still with loop variables.
     """
 
     set: str
-    block: Index
+    block: tuple[Index, ...]
     dtype: str
     ap: tuple[tuple[int, Extent], ...]
     offset: Affine = ZERO

@@ -5,6 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from ncc.ir.bir import Inst, Update, Wait
+from ncc.ir.core import Origin
+
+_made: dict[int, tuple[Origin, Origin]] = {}  # origins that the last pass has changed
+_by: list[str] = [""]
+
+
+def changed_by(origin: Origin, by: str) -> Origin:
+    """`origin.by(by)`; instructions that share an origin go on sharing it."""
+    if _by[0] != by or len(_made) > 1 << 16:
+        _made.clear()
+        _by[0] = by
+    found = _made.get(id(origin))
+    if found is None:  # the old one is kept too, so that its identity stays its own
+        found = _made[id(origin)] = (origin, origin.by(by))
+    return found[1]
 
 
 def with_deps(inst: Inst, deps: tuple[tuple[str, str], ...], by: str) -> Inst:
@@ -22,7 +37,7 @@ def with_deps(inst: Inst, deps: tuple[tuple[str, str], ...], by: str) -> Inst:
         inst.loopnest,
         inst.axis,
         inst.blocks,
-        inst.origin.by(by),
+        changed_by(inst.origin, by),
     )
 
 
@@ -41,7 +56,7 @@ def with_sync(inst: Inst, waits: tuple[Wait, ...], updates: tuple[Update, ...], 
         inst.loopnest,
         inst.axis,
         inst.blocks,
-        inst.origin.by(by),
+        changed_by(inst.origin, by),
     )
 
 
@@ -61,7 +76,7 @@ def with_keys(inst: Inst, by: str, engine: str = "", **keys: Any) -> Inst:
         inst.loopnest,
         inst.axis,
         inst.blocks,
-        inst.origin.by(by),
+        changed_by(inst.origin, by),
     )
 
 

@@ -222,7 +222,7 @@ def operand(x: Operand, owners: dict[str, LocSet]) -> dict[str, Any]:
             return {
                 "kind": "symbolic_ap",
                 "access_shape": [extent(num) for _, num in x.ap],
-                "addrs": [expression(x.block), expression(x.offset)],
+                "addrs": [expression(i) for i in (*x.block, x.offset)],
                 "ap": [[step, extent(num)] for step, num in x.ap],
                 "dtype": x.dtype,
                 "memsetref": x.set,

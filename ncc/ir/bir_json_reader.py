@@ -314,13 +314,13 @@ class DocumentReader:
     def sym_ap(self, given: Any) -> SymAp:
         wanted = {"kind": str, "ap": list, "dtype": str, "memsetref": str, "addrs": list}
         got = self.take(given, "a symbolic_ap", wanted, ("access_shape",))
-        if len(got["addrs"]) != 2:
-            self.fail("NCC426", "addrs takes two expressions: the location's number and the offset")
-        block, offset = (self.expression(x) for x in got["addrs"])
-        if isinstance(block, Least) or not isinstance(offset, Affine):
+        if not got["addrs"]:
+            self.fail("NCC426", "addrs takes one expression a block dimension, and the offset")
+        *block, offset = (self.expression(x) for x in got["addrs"])
+        if any(isinstance(x, Least) for x in block) or not isinstance(offset, Affine):
             self.fail("NCC426", "an offset is a sum of loop axes")
         pairs = tuple(self.pair(pair) for pair in got["ap"])
-        return SymAp(got["memsetref"], block, got["dtype"], pairs, offset)
+        return SymAp(got["memsetref"], cast(Any, tuple(block)), got["dtype"], pairs, offset)
 
     def pair(self, given: Any) -> tuple[Any, Any]:
         match given:

@@ -39,13 +39,32 @@ def patterns_are_expressible(node: Any, module: Module, target: Target) -> Itera
     if not isinstance(node, Inst):
         return
     inst: Inst = node
-    owned = owners(module.main.sets)
+    sets = module.main.sets
+    last = _fitting.get(id(inst.outs))
+    if (
+        last
+        and last[0] is inst.outs
+        and last[1] is inst.ins
+        and last[2] is sets
+        and last[3] is target
+        and last[4] == inst.opcode
+    ):
+        return
+    owned = owners(sets)
     if OPCODES[inst.opcode].family == "dma":
         bad = dma_error(inst, owned, target)
     else:
         bad = complaints(inst, owned)
     if bad:
         yield bad
+        return
+    if len(_fitting) > 1 << 17:
+        _fitting.clear()
+    _fitting[id(inst.outs)] = (inst.outs, inst.ins, sets, target, inst.opcode)
+
+
+# Operands that passed, by identity: most passes give an instruction new edges and old operands.
+_fitting: dict[int, tuple[object, object, object, object, str]] = {}
 
 
 def psum_cells_are_four_bytes(module: Module, target: Target) -> Iterator[NccError]:

@@ -8,11 +8,11 @@ pattern has, and at most five.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import cast
 
-from ncc.ir.affine import Affine, Extent, Floor, Index, Least, Mod
+from ncc.ir.affine import Affine, Extent, Index, Least
 from ncc.ir.bir import LocSet, Tile
 from ncc.ir.data import size_of
 
@@ -79,25 +79,28 @@ def strides(shape: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def block_of(of: LocSet, index: Sequence[Index]) -> Index:
-    """The number of the location that a tile's index chooses; ValueError when no Index says it."""
-    dims = of.shape[: of.partition_dim]
-    total = Affine()
-    ring: Mod | Floor | None = None
-    for step, at in zip(strides(dims), index, strict=False):
-        if isinstance(at, Affine):
-            total = total.plus(at, step)
-        elif ring is None and isinstance(at, Mod):
-            ring = Mod(at.of.times(step), at.by * step)  # (x mod b)·s is (x·s) mod (b·s)
-        elif ring is None and step == 1:
-            ring = at
-        else:
-            raise ValueError("has two block dimensions whose indices are no sums")
-    if ring is None:
+def block_of(of: LocSet, index: Sequence[Index]) -> tuple[Index, ...]:
+    """The part of a tile's index that chooses a location."""
+    return tuple(index[: of.partition_dim]) if of.memory != "DRAM" else ()
+
+
+def block_number(of: LocSet) -> Callable[[Sequence[Index], Mapping[str, int]], int]:
+    """The number of the location that a `block` chooses where loop variables have values.
+
+    ValueError with a sentence when a dimension has no such block.
+    """
+    steps = [*zip(of.shape, strides(of.shape[: of.partition_dim]), strict=False)]
+
+    def number(block: Sequence[Index], env: Mapping[str, int]) -> int:
+        total = 0
+        for index, (extent, step) in zip(block, steps, strict=True):
+            at = index.at(env)
+            if not 0 <= at < extent:
+                raise ValueError(f"block {at} of {of.name}, which has {extent}")
+            total += at * step
         return total
-    if total != Affine():
-        raise ValueError("mixes a modulo index with another block index")
-    return ring
+
+    return number
 
 
 def walk(of: LocSet, tile: Tile) -> tuple[Affine, dict[str, int]]:

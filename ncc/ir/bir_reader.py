@@ -35,7 +35,7 @@ from ncc.ir.text import COMMENT, read_value, split_words, unreadable
 
 NAME = r'("(?:[^"\\]|\\.)*"|[A-Za-z_][\w./:@~-]*)'
 AP = re.compile(rf"{NAME}:(\w+)\[\[(-?\d[-\d,\[\]]*)\]\](?:\+(-?\d+))?\Z")
-SYM = re.compile(rf"{NAME}\((\S+?)\):(\w+)\[\[(.+)\]\](?:\+(\S+))?\Z")
+SYM = re.compile(rf"{NAME}\((\S*?)\):(\w+)\[\[(.+)\]\](?:\+(\S+))?\Z")
 TILE = re.compile(rf"{NAME}\[([^|]*)\|([^|]*)\|([^|]*)\]\Z")
 IMM = re.compile(r"(-?\d[-+.\deE]*|-?inf|nan):(\w+)\Z")
 REG = re.compile(rf"%{NAME}:(\w+)\Z")
@@ -90,7 +90,8 @@ def read_operand(word: str) -> Operand:
     if found := SYM.match(word):
         pairs = tuple(_symbolic(x) for x in found[4].split("],["))
         offset = affine_of(found[5]) if found[5] else Affine()
-        return SymAp(name_of(found[1]), _index(found[2]), dtype_of(found[3]), pairs, offset)
+        block = tuple(_index(x) for x in COMMA.split(found[2])) if found[2] else ()
+        return SymAp(name_of(found[1]), block, dtype_of(found[3]), pairs, offset)
     if found := REG.match(word):
         return Reg(name_of(found[1]), dtype_of(found[2]))
     if found := IMM.match(word):

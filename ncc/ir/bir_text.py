@@ -13,7 +13,7 @@ instruction writes what stands left of `<-` and reads what stands right of it; t
 then `after` its dependences (F flow, A anti, O output, X ordered), `wait` and `update`. Operands:
 
     t[k_o,k_i,m_i|k_i:128|m_i:128]    Tile: index, partition axes, free axes
-    t(k_o):bfloat16[[128,128],[1,n]]+64   SymAp: location's number, dtype, pairs, offset
+    t(k_o):bfloat16[[128,128],[1,n]]+64   SymAp: block, dtype, pairs, offset
     t_0:bfloat16[[128,128],[1,128]]+64    Ap: the same of one location
     0.5:float32                           immediate        %r0:int32     register
 """
@@ -178,7 +178,8 @@ class Printer:
             text = f"{self.words[operand.loc]}:{operand.dtype}{self.pairs[operand.ap]}"
             return f"{text}+{operand.offset}" if operand.offset else text
         if isinstance(operand, SymAp):
-            place = f"{self.words[operand.set]}({operand.block})"
+            block = ",".join(map(str, operand.block))
+            place = f"{self.words[operand.set]}({block})"
             offset = str(operand.offset)
             text = f"{place}:{operand.dtype}{self.pairs[operand.ap]}"
             return text if offset == "0" else f"{text}+{offset}"

@@ -19,44 +19,55 @@ Entry = tuple[Rect, int]  # what of an access lies in a cell, and whose it is
 Cell = tuple[int, int, int]
 
 
-def _cells(rect: Rect, places: Places) -> Iterator[tuple[Cell, Rect]]:
-    """The cells that a rectangle lies in, each with its part."""
-    plane, r0, r1, c0, c1, runs = rect
-    rows, columns = 128, 2048
-    if plane >= DRAM and places.pitches[plane] == FLAT:
-        columns = 1 << 16
-    if r1 <= rows and c0 // columns == (c1 - 1) // columns:
-        yield (plane, 0, c0 // columns), rect
-        return
-    for row in range(r0 // rows, (r1 - 1) // rows + 1):
-        top, bottom = max(r0, row * rows), min(r1, row * rows + rows)
-        for column in range(c0 // columns, (c1 - 1) // columns + 1):
-            left, right = max(c0, column * columns), min(c1, column * columns + columns)
-            part = Rect(plane, top, bottom, left, right, runs)
-            yield (plane, row, column), part
+Parts = tuple[tuple[Cell, Rect], ...]
 
 
-def _touching(entries: list[Entry], rect: Rect, found: dict[int, str], kind: str, me: int) -> None:
+class Cells:
+    """The cells that rectangles lie in, each with its part; those of a rectangle are kept."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self._known: dict[Rect, Parts] = {}
+
+    def of(self, rects: Sequence[Rect]) -> Iterator[tuple[Cell, Rect]]:
+        known = self._known
+        for rect in rects:
+            parts = known.get(rect)
+            if parts is None:
+                parts = known[rect] = tuple(self._parts(rect))
+            yield from parts
+
+    def _parts(self, rect: Rect) -> Iterator[tuple[Cell, Rect]]:
+        plane, r0, r1, c0, c1, runs = rect
+        rows, columns = 128, 2048
+        if plane >= DRAM and self.places.pitches[plane] == FLAT:
+            columns = 1 << 16
+        for row in range(r0 // rows, (r1 - 1) // rows + 1):
+            top, bottom = max(r0, row * rows), min(r1, row * rows + rows)
+            for column in range(c0 // columns, (c1 - 1) // columns + 1):
+                left, right = max(c0, column * columns), min(c1, column * columns + columns)
+                yield (plane, row, column), Rect(plane, top, bottom, left, right, runs)
+
+
+def _touching(
+    entries: Sequence[Entry], rect: Rect, found: dict[int, str], kind: str, me: int
+) -> None:
     """Note in `found` everybody in a cell who has a byte in common with `rect`."""
     _, r0, r1, c0, c1, runs = rect
     for other, who in entries:
-        if (
-            who != me
-            and other[1] < r1
-            and r0 < other[2]
-            and other[3] < c1
-            and c0 < other[4]
-            and ((runs is None and other[5] is None) or runs_meet(runs, other[5], rect, other))
-            and STRENGTH[kind] > STRENGTH.get(found.get(who, ""), 0)
-        ):
-            found[who] = kind
+        _, top, bottom, left, right, holes = other
+        if top < r1 and r0 < bottom and left < c1 and c0 < right and who != me:
+            if (runs is not None or holes is not None) and not runs_meet(runs, holes, rect, other):
+                continue
+            if kind != "Anti" or who not in found:  # within one sweep only Output may stand before
+                found[who] = kind
 
 
-def _left(entries: list[Entry], rect: Rect) -> list[Entry]:
+def _left(entries: Sequence[Entry], rect: Rect) -> list[Entry]:
     """What of a cell a write does not cover."""
     _, r0, r1, c0, c1, runs = rect
-    if runs is not None or not entries:
-        return entries
+    if runs is not None:
+        return list(entries)
     return [
         entry
         for entry in entries
@@ -66,52 +77,53 @@ def _left(entries: list[Entry], rect: Rect) -> list[Entry]:
 
 def flows(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
     """For each instruction the earlier ones whose bytes it reads: reaching definitions."""
+    cells = Cells(places)
     writers: dict[Cell, list[Entry]] = {}
     result: list[dict[int, str]] = []
     for me, (reads, writes) in enumerate(accesses):
         found: dict[int, str] = {}
-        for rect in reads:
-            for cell, part in _cells(rect, places):
-                if entries := writers.get(cell):
-                    _touching(entries, part, found, "Flow", me)
-        for rect in writes:
-            for cell, part in _cells(rect, places):
-                kept = _left(writers.get(cell, []), part)
-                kept.append((part, me))
-                writers[cell] = kept
+        for cell, part in cells.of(reads):
+            if entries := writers.get(cell):
+                _touching(entries, part, found, "Flow", me)
+        for cell, part in cells.of(writes):
+            kept = _left(writers.get(cell, ()), part)
+            kept.append((part, me))
+            writers[cell] = kept
         result.append(found)
     return result
 
 
 def clashes(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
     """For each instruction the earlier ones that read (Anti) or wrote (Output) what it writes."""
+    cells = Cells(places)
     readers: dict[Cell, list[Entry]] = {}
     writers: dict[Cell, list[Entry]] = {}
     result: list[dict[int, str]] = []
     for me, (reads, writes) in enumerate(accesses):
         found: dict[int, str] = {}
-        for rect in writes:
-            for cell, part in _cells(rect, places):
-                older = writers.get(cell, [])
-                _touching(older, part, found, "Output", me)
-                kept = _left(older, part)
-                kept.append((part, me))
-                writers[cell] = kept
-                if seen := readers.get(cell):
-                    _touching(seen, part, found, "Anti", me)
-                    readers[cell] = _left(seen, part)
-        for rect in reads:
-            for cell, part in _cells(rect, places):
-                readers.setdefault(cell, []).append((part, me))
+        for cell, part in cells.of(writes):
+            older = writers.get(cell, ())
+            _touching(older, part, found, "Output", me)
+            kept = _left(older, part)
+            kept.append((part, me))
+            writers[cell] = kept
+            if seen := readers.get(cell):
+                _touching(seen, part, found, "Anti", me)
+                readers[cell] = _left(seen, part)
+        for cell, part in cells.of(reads):
+            if seen := readers.get(cell):
+                seen.append((part, me))
+            else:
+                readers[cell] = [(part, me)]
         result.append(found)
     return result
 
 
-def merged(*edges: dict[int, str]) -> list[tuple[int, str]]:
-    """One kind a pair, the strongest; in program order."""
-    one = dict(edges[0])
-    for more in edges[1:]:
-        for who, kind in more.items():
+def merged(one: dict[int, str], other: dict[int, str]) -> list[tuple[int, str]]:
+    """Both sets of edges, one kind a pair, the strongest; in program order."""
+    if other:
+        one = dict(one)
+        for who, kind in other.items():
             if STRENGTH[kind] > STRENGTH.get(one.get(who, ""), 0):
                 one[who] = kind
-    return sorted(one.items())
+    return sorted(one.items()) if len(one) > 1 else list(one.items())

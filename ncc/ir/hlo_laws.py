@@ -317,14 +317,13 @@ def _nothing_is_sharded(
 
 def is_whole(sharding: str) -> bool:
     """Whether every device holds all of the value, or one device does."""
-    inside = sharding.strip("{} ")
     if sharding.startswith("{{"):  # one sharding for each element of a tuple
-        parts = re.findall(r"\{([^{}]*)\}", sharding)
-        return all(is_whole(f"{{{part}}}") for part in parts)
-    inside = re.sub(r"\s*metadata=.*", "", inside)
-    return inside in ("replicated", "manual", "") or bool(
-        re.fullmatch(r"maximal device=\d+", inside)
-    )
+        return all(is_whole(f"{{{part}}}") for part in re.findall(r"\{([^{}]*)\}", sharding))
+    inside = re.sub(r"\s*metadata=.*", "", sharding.strip("{} "))
+    tiles = re.fullmatch(r"devices=\[([\d,]+)\]\S* last_tile_dim_replicate", inside)
+    if tiles:  # the last number counts the devices that hold the same part
+        return all(n == "1" for n in tiles[1].split(",")[:-1])
+    return inside in ("replicated", "") or bool(re.fullmatch(r"maximal device=\d+", inside))
 
 
 def _entry_is_descending(module: Module, target: Target) -> Iterator[NccError]:

@@ -374,7 +374,9 @@ def _decimals(flat: NDArray[Any], dtype: str) -> list[str]:
         words = [str(x) for x in flat.astype(np.float32)]
     words = [word[:-2] if word.endswith(".0") and word != "-0.0" else word for word in words]
     raw = flat.view(f"u{flat.itemsize}")
-    for i in np.flatnonzero(np.isnan(flat.astype(np.float64))).tolist():
+    with np.errstate(all="ignore"):
+        none = np.isnan(flat.astype(np.float64))
+    for i in np.flatnonzero(none).tolist():
         words[i] = _nan_word(int(raw[i]), dtype)
     return words
 

@@ -250,6 +250,10 @@ def _text(func: Func) -> tuple[object, ...]:
     return (func.params, func.body, func.results)
 
 
+def _outputs(func: Func) -> tuple[object, ...]:
+    return (*_text(func), func.output_names)
+
+
 LAWS: tuple[Law, ...] = (
     Law("names_are_defined_once", _names_are_defined_once, reads=_text),
     Law("types_are_inferred", _types_are_inferred, reads=_text),
@@ -257,10 +261,10 @@ LAWS: tuple[Law, ...] = (
 )
 
 FACTS: tuple[Law, ...] = (
-    Law("no_tuple_is_returned", _no_tuple_is_returned),
+    Law("no_tuple_is_returned", _no_tuple_is_returned, reads=_text),
     Law("no_tuple_is_left", _no_tuple_is_left, node=True),
-    Law("no_constant_is_converted", _no_constant_is_converted),
+    Law("no_constant_is_converted", _no_constant_is_converted, reads=_text),
     Law("no_transpose_is_left", _no_transpose_is_left, node=True),
     Law("no_broadcast_is_left", _no_broadcast_is_left, node=True),
-    Law("outputs_are_named", _outputs_are_named),
+    Law("outputs_are_named", _outputs_are_named, reads=_outputs),
 )

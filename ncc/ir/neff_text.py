@@ -6,7 +6,8 @@
     member sg00/PE0.bin bytes
       0110...00  # LoadStationary wait=S12>=32 ...
 
-A line of hexadecimal digits may say how often it stands (`00ff x12`); what follows `#` is a comment.
+A line of hexadecimal digits may say how often it stands (`00ff x12`), and what follows `#` is a
+comment.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from ncc.encode.bundle import SIZE, decode_bundle
+from ncc.encode.bundle import decode_bundle
+from ncc.encode.codec import SIZE
 from ncc.errors import NccError
 from ncc.ir.isa_text import show_bundle
 from ncc.ir.neff import Member, Neff

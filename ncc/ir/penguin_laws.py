@@ -157,6 +157,9 @@ def _empty(axes: list[str], scope: dict[str, Extent]) -> bool:
 def ops_are_known(module: p.Function, target: Target) -> Iterator[NccError]:
     """The words of an op are words of Penguin, and a contraction's lists are its axes."""
     for op in ops_of(module.body):
+        if isinstance(op, p.MatMulMXOp | p.MatMulSparseOp):
+            said = f"{type(op).__name__} comes with a later format"
+            yield NccError("NCC229", said, op.origin.place(op.name))
         if said := next(_op_faults(op), ""):
             yield NccError("NCC225", said, op.origin.place(op.name), show_op(op))
 

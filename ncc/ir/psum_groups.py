@@ -7,8 +7,6 @@ one time is little, so that the sweep is linear.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import attrs
 
 from ncc.errors import NccError
@@ -37,12 +35,19 @@ class Value:
     stops: set[int] = attrs.field(factory=set[int])  # members after which somebody reads
     zero: bool = False  # a memset to 0
     under: str = ""  # of a group that adds to a value of somebody else: whose
+    on_zeros: bool = False  # that value is a memset to 0: a START makes the same
 
     def where(self) -> str:
         """Bank, bytes and partitions, for a sentence."""
         _, r0, r1, c0, c1, _ = self.rect
         bank, low = divmod(c0, BANK)
         return f"bytes {low} to {low + c1 - c0} of bank {bank}, partitions {r0} to {r1}"
+
+
+def common(a: Rect, b: Rect) -> Rect:
+    """The box that two rectangles share."""
+    rows, columns = (max(a.r0, b.r0), min(a.r1, b.r1)), (max(a.c0, b.c0), min(a.c1, b.c1))
+    return Rect(a.plane, *rows, *columns)
 
 
 def banks(rect: Rect) -> range:
@@ -86,21 +91,29 @@ class Groups:
             group.members.append(n)
             group.last = max(group.last, n)
             return
-        below = list(self._there(dest))
+        below = self._there(dest)
         if not below:
             said = "adds to bytes of PSUM that nothing has written"
             hint = "the first matmul of a group does not accumulate"
             raise NccError("NCC604", said, inst.origin.place(inst.name), hint)
-        under = "" if all(v.zero and covers(v.rect, dest) for v in below) else below[0].name
-        self._open[out] = self._begin(Value(dest, inst.name, n, n, [n], under=under))
+        zeros = all(value.zero and covers(value.rect, dest) for value in below)
+        if not zeros:
+            for value in below:
+                value.last = n
+        group = Value(dest, inst.name, n, n, [n], under=below[-1].name, on_zeros=zeros)
+        self._open[out] = self._begin(group)
 
-    def _there(self, rect: Rect) -> Iterator[Value]:
+    def _there(self, rect: Rect) -> list[Value]:
+        """The values that stand in a rectangle, less those that later ones hide there."""
         seen: list[Value] = []
         for bank in banks(rect):
-            for value in self._standing.get(bank, ()):
+            standing = self._standing.get(bank, [])
+            for n, value in enumerate(standing):
                 if meets(value.rect, rect) and value not in seen:
-                    seen.append(value)
-        return iter(seen)
+                    part = common(value.rect, rect)
+                    if not any(covers(later.rect, part) for later in standing[n + 1 :]):
+                        seen.append(value)
+        return seen
 
     def _begin(self, value: Value) -> Value:
         """A write that is no member of an older group: it ends the groups whose bytes it takes."""

@@ -30,7 +30,7 @@ def versions(sets: tuple[LocSet, ...], insts: Sequence[Inst]) -> dict[str, list[
     if not suspects:
         return {}
     whole = _boxes(owned, insts, suspects)
-    found: dict[str, list[Version]] = {name: [Version()] for name in suspects}
+    found: dict[str, list[Version]] = {name: [Version()] for name in owned if name in suspects}
     for at, inst in enumerate(insts):
         reading = {x.loc for x in inst.ins if type(x) is Ap and x.loc in suspects}
         writing = [x for x in inst.outs if type(x) is Ap and x.loc in suspects]

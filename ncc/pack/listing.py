@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ncc.encode.bundle import SIZE, decode_bundle
+from ncc.encode.bundle import decode_bundle
+from ncc.encode.codec import SIZE
 from ncc.errors import NccError
 from ncc.ir.core import Law
 from ncc.ir.isa import Bundle, DmaQueue, Program, Stream, Var

@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from ncc.encode.bundle import SIZE, by_opcode, decode_stream
+from ncc.encode.bundle import decode_stream
+from ncc.encode.codec import SIZE, by_opcode
 from ncc.errors import NccError, Place, listed
 from ncc.ir.isa import Bundle, Program, Stream
 from ncc.ir.isa_laws import dmas_stay_inside_variables, queues_are_declared
@@ -19,7 +20,8 @@ from ncc.pack.schema import Json, fault, get, objects, read_json
 from ncc.target import Target
 
 LENGTHS = frozenset((0x10, 0x11))
-EXIT, EXTENSION = 0xDF, 0xDA
+EXTENSION = 0xDA
+EXIT = (0xDF, 1)  # bytes 00 and 0C
 
 
 @attrs.frozen
@@ -145,7 +147,7 @@ def read_stream(
         if length not in LENGTHS and opcode != EXTENSION:
             said = f"byte 01 of bundle {number} is {length:02X} and must be 10"
             raise fault(813, said, path)
-    if raw and raw[-SIZE] != EXIT:
+    if raw and (raw[-SIZE], raw[12 - SIZE]) != EXIT:
         raise fault(813, "does not end with an Exit", path, "every stream that is not empty does")
     try:
         return decoded(raw, gen)

@@ -35,6 +35,11 @@ ENTRY %main (a: f32[4]) -> f32[4] {
 }
 """
 
+LAID_OUT = (
+    "# ncc hlo target=trn2 after=assign-layouts facts=entry-is-descending,"
+    "every-array-has-a-layout,nothing-is-sharded,windows-are-plain\n"
+)
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "NCC101",
@@ -132,10 +137,8 @@ RULES: tuple[Rule, ...] = (
         "Parameters arrive row-major, and outputs leave so, after the passes on layouts.",
         "normalize-layouts makes parameters row-major; give descending-root a flat tuple.",
         names=("EnsureDescendingLayoutInRoot",),
-        wrong="# ncc hlo target=trn2 after=assign-layouts facts=every-array-has-a-layout\n"
-        + DOT.replace("%a = bf16[4,8]{1,0}", "%a = bf16[4,8]{0,1}"),
-        right=DOT,
-        how="compile FILE --start-after assign-layouts",
+        wrong=LAID_OUT + DOT.replace("%a = bf16[4,8]{1,0}", "%a = bf16[4,8]{0,1}"),
+        right=LAID_OUT + DOT,
     ),
     Rule(
         "NCC114",

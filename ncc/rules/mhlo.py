@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from ncc.rules import Rule
 
-ADD = """# ncc mhlo target=trn2 after=FROM facts=FACTS
-func main(a: f32[4,8]) name=small {
-  b = add a a : f32[4,8]
+FACTS = (
+    ("hlo-to-mhlo", ()),
+    ("penguinize-io", ("no-tuple-is-returned",)),
+    ("fold-tuples", ("no-tuple-is-left",)),
+    ("fold-constants", ("no-constant-is-converted",)),
+    ("unify-broadcasts", ("no-broadcast-is-left", "no-transpose-is-left")),
+    ("name-outputs", ("outputs-are-named",)),
+)
+NAMES = " input_names=(a,) output_names=(out,)"
+
+
+def after(name: str) -> str:
+    """A small program as it is printed after the pass `name`, with all facts that hold there."""
+    facts: list[str] = []
+    for entry, given in FACTS:
+        facts += given
+        if entry == name:
+            break
+    held = f" facts={','.join(sorted(facts))}" if facts else ""
+    last = name == "name-outputs"
+    return f"""# ncc mhlo target=trn2 after={name}{held}
+func main(a: f32[4,8]) name=small{NAMES if last else ""} {{
+  b = add a a{" symbol=out" if last else ""} : f32[4,8]
   return b
-}
+}}
 """
-NAMED = """# ncc mhlo target=trn2 after=name-outputs facts=FACTS
-func main(a: f32[4,8]) name=small input_names=(a,) output_names=(out,) {
-  b = add a a symbol=out : f32[4,8]
-  return b
-}
-"""
-FLAT = ADD.replace("FROM", "fold-tuples").replace("FACTS", "no-tuple-is-left,no-tuple-is-returned")
-RETURNED = ADD.replace("FROM", "penguinize-io").replace("FACTS", "no-tuple-is-returned")
-START = ADD.replace("FROM", "hlo-to-mhlo").replace(" facts=FACTS", "")
-FOLDED = ADD.replace("FROM", "fold-constants").replace("FACTS", "no-constant-is-converted")
-UNIFIED = ADD.replace("FROM", "unify-broadcasts").replace("FACTS", "no-broadcast-is-left")
-MATRIX = ADD.replace("FROM", "unify-broadcasts").replace("FACTS", "no-transpose-is-left")
-OUTPUTS = NAMED.replace("FACTS", "outputs-are-named")
+
+
+START, RETURNED, FLAT, FOLDED, UNIFIED, OUTPUTS = (after(name) for name, _ in FACTS)
 HOW = "run FILE --at mhlo"
 
 RULES: tuple[Rule, ...] = (
@@ -111,10 +121,10 @@ RULES: tuple[Rule, ...] = (
         "From unify-broadcasts on, no transpose is left: only constants were transposed, and those "
         "are folded.",
         "Let the product read its dimensions in the other order.",
-        wrong=MATRIX.replace(
+        wrong=UNIFIED.replace(
             "  return", "  t = transpose a permutation=(1,0) : f32[8,4]\n  return"
         ),
-        right=MATRIX,
+        right=UNIFIED,
         how=HOW,
     ),
 )

@@ -17,6 +17,40 @@ with function("copy") as f:
 )
 
 
+FACT = COPY.replace("after=mhlo-to-penguin", "after=penguin-dce facts=every-op-is-used")
+UNREAD = '    t = tensor("t", "float32", (4, 8))\n    d0, d1'
+DEAD = '    ElementwiseOp("t", "add", t[d0, d1], srcs=(x[d0, d1], 1.0), axes=axes(d0=4, d1=8))\n'
+TILE = (
+    "# ncc penguin target=trn2 after=split-acc-groups\n"
+    + """from ncc.penguin import *
+with function("tile") as f:
+    x = tensor("x", "float32", (4, 8), kind="input", home="dram")
+    y = tensor("y", "float32", (4, 8), kind="output", home="dram")
+    x_t = tensor("x_t", "float32", (4, 8), home="sbuf")
+    m, n = axis("m n")
+    TileCopyOp("load", x_t[m, n], par=axes(m=4), free=axes(n=8), src=x[m, n])
+    TileCopyOp("store", y[m, n], par=axes(m=4), free=axes(n=8), src=x_t[m, n])
+"""
+)
+MATMUL = (
+    "# ncc penguin target=trn2 after=split-acc-groups\n"
+    + """from ncc.penguin import *
+with function("product") as f:
+    x = tensor("x", "float32", (8, 4), kind="input", home="dram")
+    y = tensor("y", "float32", (4, 4), kind="output", home="dram")
+    x_t = tensor("x_t", "float32", (8, 4), home="sbuf")
+    acc = tensor("acc", "float32", (4, 4), home="psum")
+    y_t = tensor("y_t", "float32", (4, 4), home="sbuf")
+    k, m, n = axis("k m n")
+    TileCopyOp("load", x_t[k, m], par=axes(k=8), free=axes(m=4), src=x[k, m])
+    MatMulOp("product", acc[m, n], par=axes(m=4), free=axes(n=4), stationary=x_t[k, m],
+        moving=x_t[k, n], contract=axes(k=8))
+    TensorCopyOp("evict", y_t[m, n], par=axes(m=4), free=axes(n=4), src=acc[m, n])
+    TileCopyOp("store", y[m, n], par=axes(m=4), free=axes(n=4), src=y_t[m, n])
+"""
+)
+
+
 def broken(old: str, new: str, text: str = COPY) -> str:
     """The program with one thing changed, which must be in it."""
     if old not in text:
@@ -93,10 +127,8 @@ RULES: tuple[Rule, ...] = (
         "A fact that an earlier pass established, and that the stage's first line lists, holds until"
         " a pass ends it.",
         "Repair the op that the sentence names, or remove the fact from the first line.",
-        wrong=broken("after=mhlo-to-penguin", "after=mark-nonlocal facts=homes-are-chosen").replace(
-            ', kind="output", home="dram"', ', kind="output"'
-        ),
-        right=broken("after=mhlo-to-penguin", "after=mark-nonlocal facts=homes-are-chosen"),
+        wrong=FACT.replace("    d0, d1", UNREAD, 1) + DEAD,
+        right=FACT,
     ),
     Rule(
         "NCC228",
@@ -104,6 +136,9 @@ RULES: tuple[Rule, ...] = (
         "An element must be written before it is read, and every element of an output before the"
         " program ends.",
         "Let the loops that write cover the whole tensor.",
+        wrong=broken("free=axes(n=8), src=x[", "free=axes(n=7), src=x[", TILE),
+        right=TILE,
+        how="run FILE --at penguin",
     ),
     Rule(
         "NCC229",
@@ -112,6 +147,9 @@ RULES: tuple[Rule, ...] = (
         " until their formats are there.",
         "Use MatMulOp.",
         names=("MatMulMXOp", "MatMulSparseOp"),
+        wrong=broken("MatMulOp", "MatMulMXOp", MATMUL),
+        right=MATMUL,
+        how="run FILE --at penguin",
     ),
     Rule(
         "NCC230",

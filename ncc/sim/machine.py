@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
+import numpy as np
 
 from ncc.encode.codes import WAIT_COMPARE
 from ncc.errors import NccError
@@ -25,7 +26,7 @@ from ncc.sim.execute import effect
 from ncc.sim.memory import Memory
 from ncc.sim.race import ENGINES, Counter, Race, joined
 
-LIMIT = 20_000_000
+LIMIT = 1_000_000  # bundles, beside one pass over the program
 BRANCHES = frozenset(("CompareAndBranch",))
 HOLDS: dict[int, Callable[[int, int], bool]] = {
     0x01: operator.eq,
@@ -54,7 +55,8 @@ class Core:
     def __init__(
         self, program: Program, mem: Memory, seed: int | None = None, limit: int = LIMIT
     ) -> None:
-        self.mem, self.limit = mem, limit
+        self.mem = mem
+        self.limit = limit + sum(len(s.bundles) for s in program.streams)
         self.random = None if seed is None else random.Random(seed)
         self.report = Report()
         self.race = Race()
@@ -76,13 +78,11 @@ class Core:
 
     def run(self) -> None:
         """Runs to the end of all streams."""
-        if self.random is None:
-            self._in_turn()
-        else:
-            self._at_random(self.random)
-        for e in self.engines:
-            while e.flights:
-                self._land(e, e.flights[0])
+        with np.errstate(all="ignore"):
+            if self.random is None:
+                self._in_turn()
+            else:
+                self._at_random(self.random)
 
     def _in_turn(self) -> None:
         """Every engine as far as it gets, one after the other."""

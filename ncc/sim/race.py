@@ -12,8 +12,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 
-import attrs
-
 from ncc.errors import NccError, Place
 from ncc.sim.views import Box, overlap
 
@@ -23,15 +21,10 @@ Clock = tuple[int, ...]
 START: Clock = (0,) * UNITS
 
 
-@attrs.frozen
-class Access:
-    """One past access; it is over for whoever's clock has `position` at `unit`."""
-
-    box: Box
-    unit: int
-    position: int
-    write: bool
-    by: str  # the bundle, as messages name it
+# One past access: first and last row and byte of its rectangle (ends excluded), its box, its unit
+# and position there, whether it wrote, and the bundle as messages name it. It is over for whoever's
+# clock has the position at the unit. A tuple: a drawer may hold a hundred of them.
+Access = tuple[int, int, int, int, Box, int, int, bool, str]
 
 
 def joined(a: Sequence[int], b: Sequence[int]) -> Clock:
@@ -49,36 +42,33 @@ class Race:
         self, box: Box, write: bool, clock: Sequence[int], unit: int, position: int, by: str
     ) -> None:
         """Checks a new access, whose issuer knows `clock`, against the past, and keeps it."""
-        new = Access(box, unit, position, write, by)
         (top, end), low, high = box.rows, box.low, box.high
+        new: Access = (top, end, low, high, box, unit, position, write, by)
         for key in box.columns:
             past = self.drawers.get(key)
             if past is None:
                 self.drawers[key] = [new]
                 continue
-            kept: list[Access] = []
-            for old in past:
-                other = old.box
-                if other is not box and (
-                    other.rows[0] >= end
-                    or top >= other.rows[1]
-                    or other.low >= high
-                    or low >= other.high
-                ):
-                    kept.append(old)
-                    continue
-                if (
-                    (write or old.write)
-                    and clock[old.unit] < old.position
-                    and (old.unit != unit or unit >= ENGINES)  # an engine is in order with itself
-                ):
-                    if overlap(box, other):
-                        raise _race(old, new)
-                    kept.append(old)
-                elif not ((write or (not old.write and old.unit == unit)) and _covers(box, other)):
-                    kept.append(old)
-            kept.append(new)
-            self.drawers[key] = kept
+            meet = [a for a in past if a[0] < end and top < a[1] and a[2] < high and low < a[3]]
+            gone = [a for a in meet if self._settled(a, new, clock)]
+            if len(gone) == 1:
+                past.remove(gone[0])
+            elif gone:
+                past[:] = [a for a in past if a not in gone]
+            past.append(new)
+
+    def _settled(self, old: Access, new: Access, clock: Sequence[int]) -> bool:
+        """Checks two accesses whose rectangles meet; whether the new one stands for the old too."""
+        *_, other, from_, before, wrote, _ = old
+        *_, box, unit, _, write, _ = new
+        ordered = clock[from_] >= before or (from_ == unit and unit < ENGINES)
+        if not ordered and (write or wrote):
+            if overlap(box, other):
+                raise _race(old, new)
+            return False
+        if not (write and ordered) and not (not wrote and from_ == unit):
+            return False
+        return _covers(box, other)
 
 
 def _covers(box: Box, other: Box) -> bool:
@@ -93,15 +83,14 @@ def _covers(box: Box, other: Box) -> bool:
 
 
 def _race(old: Access, new: Access) -> NccError:
-    a, b = old.box, new.box
-    top, end = max(a.rows[0], b.rows[0]), min(a.rows[1], b.rows[1])
-    low, high = max(a.low, b.low), min(a.high, b.high)
-    place = f"{a.space} rows {top} to {end - 1} bytes {low} to {high - 1}"
+    top, end = max(old[0], new[0]), min(old[1], new[1])
+    low, high = max(old[2], new[2]), min(old[3], new[3])
+    space, by, before = new[4].space, new[-1], old[-1]
     said = (
-        f"{new.by} {'writes' if new.write else 'reads'} {place} that {old.by} "
-        f"{'writes' if old.write else 'reads'}, and no wait orders them"
+        f"{'writes' if new[-2] else 'reads'} {space} rows {top} to {end - 1} bytes {low} to "
+        f"{high - 1} that {before} {'writes' if old[-2] else 'reads'}, and no wait orders them"
     )
-    return NccError("NCC902", said, Place(value=new.by), "make the later one wait for the other")
+    return NccError("NCC902", said, Place(value=by), "make the later one wait for the other")
 
 
 class Counter:

@@ -95,7 +95,7 @@ def _positions(e: Engine, x: Array) -> tuple[Array, Marks | None]:
         raise NccError("NCC912", f"values of {values.shape[0]} rows for {rows}")
     found = np.full((rows, EIGHT), -1, np.int64)
     free = np.ones(x.shape, np.bool_)
-    lanes: Array = np.arange(rows)
+    lanes = np.arange(rows, dtype=np.int64)
     for i in range(EIGHT):
         hit = (x == values[:rows, i : i + 1]) & free
         at = hit.argmax(axis=1)

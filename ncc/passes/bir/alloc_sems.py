@@ -9,6 +9,7 @@ Before:
           i1 = NoOp Activation update Activation+1
           i2 = NoOp Pool update Pool+1
           i3 = NoOp DVE after i0(F) i1(F) i2(F) wait Pool>=1 Activation>=1 PE>=1 update DVE+1
+          i4 = Exit DVE
 
 After:
     module m gen3
@@ -20,6 +21,7 @@ After:
           i2 = NoOp Pool update Pool+1(2)
           i3.0 = EventSemaphore DVE wait Pool>=1(2>=1) Activation>=1(1>=1)
           i3 = NoOp DVE after i0(F) i1(F) i2(F) wait PE>=1(0>=1) update DVE+1(3)
+          i4 = Exit DVE
 
 Why:
     A record has room for one wait and one update; an EventSemaphore has two waits. So of several

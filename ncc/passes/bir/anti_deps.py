@@ -53,6 +53,8 @@ def apply(module: Module, target: Target) -> Module:
     names = [inst.name for inst in insts]
     new = list(insts)
     for n, inst in enumerate(insts):
+        if not inst.deps and not found[n]:
+            continue
         kept = {number[name]: kind for name, kind in inst.deps if kind in ("Flow", "Ordered")}
         deps = tuple([(names[who], kind) for who, kind in merged(kept, found[n])])
         if deps != inst.deps:

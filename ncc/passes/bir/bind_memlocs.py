@@ -1,10 +1,42 @@
 """Give every tensor its locations, and every operand the pattern with which it walks one.
 
 Before:
-    PLACEHOLDER
+    module cast gen3
+      func sg0000
+        set x bfloat16 (4,15) kind=ExternalInput
+        set y float32 (5,12) kind=ExternalOutput
+        set x_t bfloat16 (3,5,4) memory=SB partition_dim=1
+        set y_t float32 (3,5,4) memory=SB partition_dim=1
+        block Block1
+          for.i = Loop ALL axis=(i,0,3,1)
+            block block0
+              turn = AbstractCopy DMA x_t[i,c,r|c:5|r:4] <- x[r,c+5*i|r:4|c:5] transpose=true
+              cast = TensorCopy DVE|Activation y_t[i,c,r|c:5|r:4] <- x_t[i,c,r|c:5|r:4]
+              store = AbstractCopy DMA y[c,4*i+r|c:5|r:4] <- y_t[i,c,r|c:5|r:4]
+          exit = Exit ALL
 
 After:
-    PLACEHOLDER
+    module cast gen3
+      func sg0000
+        set x bfloat16 (4,15) kind=ExternalInput
+          loc x DRAM (1,120)
+        set y float32 (5,12) kind=ExternalOutput
+          loc y DRAM (1,240)
+        set x_t bfloat16 (3,5,4) memory=SB partition_dim=1
+          loc x_t_0 SB (5,8)
+          loc x_t_1 SB (5,8)
+          loc x_t_2 SB (5,8)
+        set y_t float32 (3,5,4) memory=SB partition_dim=1
+          loc y_t_0 SB (5,16)
+          loc y_t_1 SB (5,16)
+          loc y_t_2 SB (5,16)
+        block Block1
+          for.i = Loop ALL axis=(i,0,3,1)
+            block block0
+              turn = AbstractCopy DMA x_t(i):bfloat16[[4,5],[1,4]] <- x():bfloat16[[15,4],[1,5]]+5*i transpose=true
+              cast = TensorCopy DVE|Activation y_t(i):float32[[4,5],[1,4]] <- x_t(i):bfloat16[[4,5],[1,4]]
+              store = AbstractCopy DMA y():float32[[12,5],[1,4]]+4*i <- y_t(i):float32[[4,5],[1,4]]
+          exit = Exit ALL
 
 Why: a tile is named axes over a tensor; the machine knows only a place, steps and counts. Here the
 one becomes the other, once: a tensor with block dimensions gets one location a block, a tile's axes
@@ -19,7 +51,6 @@ from __future__ import annotations
 import attrs
 
 from ncc.errors import NccError, Place
-from ncc.ir.affine import Affine
 from ncc.ir.bir import Block, Function, Inst, Loc, LocSet, Module, Operand, SymAp, Tile
 from ncc.ir.bir_opcodes import key, keyed
 from ncc.ir.bir_patterns import (
@@ -107,11 +138,11 @@ class Binder:
             return operand
         of = self.sets[operand.set]
         try:
-            block = block_of(of, operand.index) if of.memory != "DRAM" else Affine()
             offset, steps = walk(of, operand)
         except ValueError as said:
             place = Place(value=inst.name, during=NAME)
             raise NccError("NCC411", f"the operand {of.name} {said}", place) from None
+        block = block_of(of, operand.index)
         return SymAp(of.name, block, of.dtype, self.pairs(inst, of, operand, steps), offset)
 
     def pairs(self, inst: Inst, of: LocSet, tile: Tile, steps: dict[str, int]) -> SymPairs:

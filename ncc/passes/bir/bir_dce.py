@@ -1,10 +1,38 @@
 """Drop instructions whose result nobody reads, and the locations that nobody uses then.
 
 Before:
-    PLACEHOLDER
+    module dead gen3
+      func sg0000
+        set x float32 (4,3) kind=ExternalInput
+          loc x DRAM (1,48)
+        set y float32 (4,3) kind=ExternalOutput
+          loc y DRAM (1,48)
+        set x_t float32 (4,3) memory=SB
+          loc x_t SB (4,12)
+        set a float32 (4,3) memory=SB
+          loc a SB (4,12)
+        set b float32 (4,3) memory=SB
+          loc b SB (4,12)
+        block Block1
+          i0 = Load DMA x_t:float32[[3,4],[1,3]] <- x:float32[[3,4],[1,3]]
+          i1 = TensorCopy DVE a:float32[[3,4],[1,3]] <- x_t:float32[[3,4],[1,3]]
+          i2 = Reciprocal DVE b:float32[[3,4],[1,3]] <- a:float32[[3,4],[1,3]]
+          i3 = Save DMA y:float32[[3,4],[1,3]] <- x_t:float32[[3,4],[1,3]]
+          i4 = Exit ALL
 
 After:
-    PLACEHOLDER
+    module dead gen3
+      func sg0000
+        set x float32 (4,3) kind=ExternalInput
+          loc x DRAM (1,48)
+        set y float32 (4,3) kind=ExternalOutput
+          loc y DRAM (1,48)
+        set x_t float32 (4,3) memory=SB
+          loc x_t SB (4,12)
+        block Block1
+          i0 = Load DMA x_t:float32[[3,4],[1,3]] <- x:float32[[3,4],[1,3]]
+          i3 = Save DMA y:float32[[3,4],[1,3]] <- x_t:float32[[3,4],[1,3]]
+          i4 = Exit ALL
 
 Why: one walk from the end meets every reader before what it reads, so a chain of dead instructions
 goes at once. What can be seen from outside stays: a write to an output, an instruction that steers

@@ -16,6 +16,7 @@ Before:
           i1 = Matmult PE q:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulation_flag=3
           i2 = Memset DVE w:bfloat16[[8,4],[1,1]]
           i3 = Matmult PE q:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulation_flag=3
+          i4 = Exit PE
 
 After:
     module m gen3
@@ -33,6 +34,7 @@ After:
           i1 = Matmult PE q:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulation_flag=3 weights_loaded=true
           i2 = Memset DVE w:bfloat16[[8,4],[1,1]]
           i3 = Matmult PE q:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]] accumulation_flag=3
+          i4 = Exit PE
 
 Why:
     A matmul is two records: one loads the stationary tile into the array, one streams the moving

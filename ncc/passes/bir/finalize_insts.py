@@ -1,10 +1,50 @@
 """Choose one engine for every instruction, and write down the loops around it.
 
 Before:
-    PLACEHOLDER
+    module cast gen3
+      func sg0000
+        set x bfloat16 (4,15) kind=ExternalInput
+          loc x DRAM (1,120)
+        set y float32 (5,12) kind=ExternalOutput
+          loc y DRAM (1,240)
+        set x_t bfloat16 (3,5,4) memory=SB partition_dim=1
+          loc x_t_0 SB (5,8)
+          loc x_t_1 SB (5,8)
+          loc x_t_2 SB (5,8)
+        set y_t float32 (3,5,4) memory=SB partition_dim=1
+          loc y_t_0 SB (5,16)
+          loc y_t_1 SB (5,16)
+          loc y_t_2 SB (5,16)
+        block Block1
+          for.i = Loop ALL axis=(i,0,3,1)
+            block block0
+              turn = AbstractCopy DMA x_t(i):bfloat16[[4,5],[1,4]] <- x():bfloat16[[15,4],[1,5]]+5*i transpose=true
+              cast = TensorCopy DVE|Activation y_t(i):float32[[4,5],[1,4]] <- x_t(i):bfloat16[[4,5],[1,4]]
+              store = AbstractCopy DMA y():float32[[12,5],[1,4]]+4*i <- y_t(i):float32[[4,5],[1,4]]
+          exit = Exit ALL
 
 After:
-    PLACEHOLDER
+    module cast gen3
+      func sg0000
+        set x bfloat16 (4,15) kind=ExternalInput
+          loc x DRAM (1,120)
+        set y float32 (5,12) kind=ExternalOutput
+          loc y DRAM (1,240)
+        set x_t bfloat16 (3,5,4) memory=SB partition_dim=1
+          loc x_t_0 SB (5,8)
+          loc x_t_1 SB (5,8)
+          loc x_t_2 SB (5,8)
+        set y_t float32 (3,5,4) memory=SB partition_dim=1
+          loc y_t_0 SB (5,16)
+          loc y_t_1 SB (5,16)
+          loc y_t_2 SB (5,16)
+        block Block1
+          for.i = Loop ALL axis=(i,0,3,1)
+            block block0
+              turn = AbstractCopy DMA x_t(i):bfloat16[[4,5],[1,4]] <- x():bfloat16[[15,4],[1,5]]+5*i transpose=true loopnest=(i,)
+              cast = TensorCopy DVE y_t(i):float32[[4,5],[1,4]] <- x_t(i):bfloat16[[4,5],[1,4]] loopnest=(i,)
+              store = AbstractCopy DMA y():float32[[12,5],[1,4]]+4*i <- y_t(i):float32[[4,5],[1,4]] loopnest=(i,)
+          exit = Exit ALL
 
 Why: select-insts said which engines may run an instruction; they run in parallel, so the work is
 spread. Going through the program, each instruction takes the engine of its set that has the fewest

@@ -58,6 +58,8 @@ def apply(module: Module, target: Target) -> Module:
     names = [inst.name for inst in insts]
     new = list(insts)
     for n, inst in enumerate(insts):
+        if not inst.deps and not found[n]:
+            continue
         wished = {number[name]: kind for name, kind in inst.deps if kind == "Ordered"}
         deps = tuple([(names[who], kind) for who, kind in merged(found[n], wished)])
         if deps != inst.deps:

@@ -34,8 +34,9 @@ from math import prod
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Operand, with_insts
 from ncc.ir.bir_opcodes import OPCODES, keyed
-from ncc.ir.dma_patterns import ROWS, STRIPES, is_transposing, sides, transposes
+from ncc.ir.dma_patterns import ROWS, STRIPES, is_transposing, sides, transposes, unequal
 from ncc.ir.dma_runs import runs
+from ncc.ir.dma_split import parted
 from ncc.ir.engine_patterns import complaints, misfit
 from ncc.ir.locations import Owned, owners
 from ncc.ir.walks import Joint, merged, together

@@ -10,6 +10,7 @@ Before:
           i1 = Activation Activation a:float32[[8,4],[1,8]] <- a:float32[[8,4],[1,8]] func=Exp
           i2 = Activation Activation a:float32[[8,4],[1,8]] <- a:float32[[8,4],[1,8]] func=Ln
           i3 = Activation Activation a:float32[[8,4],[1,8]] <- a:float32[[8,4],[1,8]] func=Sqrt
+          i4 = Exit Activation
 
 After:
     module m gen3
@@ -23,6 +24,7 @@ After:
           i2 = Activation Activation a:float32[[8,4],[1,8]] <- a:float32[[8,4],[1,8]] func=Ln
           i3.0 = LoadActFuncSet Activation act_func_set_id=3
           i3 = Activation Activation a:float32[[8,4],[1,8]] <- a:float32[[8,4],[1,8]] func=Sqrt
+          i4 = Exit Activation
 
 Why:
     Functions such as exp are evaluated from tables, and one set of tables is resident at a time;

@@ -103,18 +103,18 @@ class Zeros:
 
     def starts(self, group: Value) -> bool:
         """Whether the group's first matmul may zero its window; if not, its bytes are zero."""
-        if group.under:
+        if group.under and not group.on_zeros:
             return False
         zone = window(self.insts[group.first], group.rect)
         spoiled = [
             other
             for bank in banks(zone)
             for other in self.living(bank, group.first)
-            if not other.zero and meets(other.rect, zone)
+            if meets(other.rect, zone)
         ]
         if not spoiled:
             return True
-        if self.is_zero(group.rect):
+        if group.under or self.is_zero(group.rect):
             return False
         inst, other = self.insts[group.first], spoiled[0]
         said = (

@@ -1,11 +1,48 @@
 """Turn each tile op into one machine instruction, still over tiles and inside loops.
 
 Before:
-    # ncc penguin target=trn2 after=split-acc-groups
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("dot") as f:
+        lhs = tensor("lhs", "bfloat16", (4, 6), kind="input", home="dram")
+        rhs = tensor("rhs", "bfloat16", (6, 5), kind="input", home="dram")
+        out = tensor("out", "float32", (4, 5), kind="output", home="dram")
+        lhs_t = tensor("lhs_t", "bfloat16", (2, 3, 4), home="sbuf", blocks=1)
+        rhs_t = tensor("rhs_t", "bfloat16", (2, 3, 5), home="sbuf", blocks=1)
+        acc = tensor("acc", "float32", (4, 5), home="psum")
+        out_t = tensor("out_t", "float32", (4, 5), home="sbuf")
+        k, m, n = axis("k m n")
+        for k_o in loop("k_o", 2, "parallel"):
+            TileTransposeOp("turn", lhs_t[k_o, k, m], par=axes(k=3), free=axes(m=4),
+                src=lhs[m, k+3*k_o], kind="dma")
+            TileCopyOp("load", rhs_t[k_o, k, n], par=axes(k=3), free=axes(n=5), src=rhs[k+3*k_o, n])
+        for k_o in loop("k_o", 2, "accumulate"):
+            MatMulOp("mm", acc[m, n], par=axes(m=4), free=axes(n=5), stationary=lhs_t[k_o, k, m],
+                moving=rhs_t[k_o, k, n], contract=axes(k=3), engines=("PE",), accumulate=("k_o",))
+        TensorCopyOp("evict", out_t[m, n], par=axes(m=4), free=axes(n=5), src=acc[m, n],
+            engines=("DVE", "Activation"))
+        TileCopyOp("store", out[m, n], par=axes(m=4), free=axes(n=5), src=out_t[m, n])
 
 After:
-    PLACEHOLDER
+    module dot gen3
+      func sg0000
+        set lhs bfloat16 (4,6) kind=ExternalInput
+        set rhs bfloat16 (6,5) kind=ExternalInput
+        set out float32 (4,5) kind=ExternalOutput
+        set lhs_t bfloat16 (2,3,4) memory=SB partition_dim=1
+        set rhs_t bfloat16 (2,3,5) memory=SB partition_dim=1
+        set acc float32 (4,5) memory=PSUM
+        set out_t float32 (4,5) memory=SB
+        block Block1
+          for.k_o = Loop ALL axis=(k_o,0,2,1)
+            block block0
+              turn = AbstractCopy DMA lhs_t[k_o,k,m|k:3|m:4] <- lhs[m,k+3*k_o|m:4|k:3] transpose=true
+              load = AbstractCopy DMA rhs_t[k_o,k,n|k:3|n:5] <- rhs[k+3*k_o,n|k:3|n:5]
+          for.k_o_ = Loop ALL axis=(k_o_,0,2,1)
+            block block0
+              mm = Matmult PE acc[m,n|m:4|n:5] <- rhs_t[k_o_,k,n|k:3|n:5] lhs_t[k_o_,k,m|k:3|m:4] accumulate_over=(k_o_,)
+          evict = TensorCopy DVE|Activation out_t[m,n|m:4|n:5] <- acc[m,n|m:4|n:5]
+          store = AbstractCopy DMA out[m,n|m:4|n:5] <- out_t[m,n|m:4|n:5]
+          exit = Exit ALL
 
 Why: what an instruction is, and which engines may run it, is settled here; where its operands lie
 is the next pass's question. A matmul keeps the wish to accumulate as the loops over which its

@@ -9,6 +9,7 @@ Before:
           i2 = NoOp Activation after i1(F)
           i3 = NoOp DVE after i0(F) i1(F) i2(F)
           i4 = NoOp DVE after i1(F) i3(F)
+          i5 = Exit DVE
 
 After:
     module m gen3
@@ -19,6 +20,7 @@ After:
           i2 = NoOp Activation after i1(F) wait PE>=2 update Activation+1
           i3 = NoOp DVE after i0(F) i1(F) i2(F) wait Activation>=1 update DVE+1
           i4 = NoOp DVE after i1(F) i3(F) update DVE+1
+          i5 = Exit DVE
 
 Why:
     Each engine and each queue has one counter that rises by one per completion, so `PE >= 4` means

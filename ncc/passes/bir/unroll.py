@@ -1,10 +1,54 @@
 """Replace every loop by its iterations, one after the other, with numbers for expressions.
 
 Before:
-    PLACEHOLDER
+    module cast gen3
+      func sg0000
+        set x bfloat16 (4,15) kind=ExternalInput
+          loc x DRAM (1,120)
+        set y float32 (5,12) kind=ExternalOutput
+          loc y DRAM (1,240)
+        set x_t bfloat16 (3,5,4) memory=SB partition_dim=1
+          loc x_t_0 SB (5,8)
+          loc x_t_1 SB (5,8)
+          loc x_t_2 SB (5,8)
+        set y_t float32 (3,5,4) memory=SB partition_dim=1
+          loc y_t_0 SB (5,16)
+          loc y_t_1 SB (5,16)
+          loc y_t_2 SB (5,16)
+        block Block1
+          for.i = Loop ALL axis=(i,0,3,1)
+            block block0
+              turn = DMACopy DMA x_t(i):bfloat16[[4,5],[1,1],[1,1],[1,4]] <- x():bfloat16[[15,4],[1,1],[1,1],[1,5]]+5*i mode=Transpose transpose_op=XZYW loopnest=(i,)
+              cast = TensorCopy DVE y_t(i):float32[[4,5],[1,4]] <- x_t(i):bfloat16[[4,5],[1,4]] loopnest=(i,)
+              store = Save DMA y():float32[[12,5],[1,4]]+4*i <- y_t(i):float32[[4,5],[1,4]] loopnest=(i,)
+          exit = Exit ALL
 
 After:
-    PLACEHOLDER
+    module cast gen3
+      func sg0000
+        set x bfloat16 (4,15) kind=ExternalInput
+          loc x DRAM (1,120)
+        set y float32 (5,12) kind=ExternalOutput
+          loc y DRAM (1,240)
+        set x_t bfloat16 (3,5,4) memory=SB partition_dim=1
+          loc x_t_0 SB (5,8)
+          loc x_t_1 SB (5,8)
+          loc x_t_2 SB (5,8)
+        set y_t float32 (3,5,4) memory=SB partition_dim=1
+          loc y_t_0 SB (5,16)
+          loc y_t_1 SB (5,16)
+          loc y_t_2 SB (5,16)
+        block Block1
+          turn.0 = DMACopy DMA x_t_0:bfloat16[[4,5],[1,1],[1,1],[1,4]] <- x:bfloat16[[15,4],[1,1],[1,1],[1,5]] mode=Transpose transpose_op=XZYW
+          cast.0 = TensorCopy DVE y_t_0:float32[[4,5],[1,4]] <- x_t_0:bfloat16[[4,5],[1,4]]
+          store.0 = Save DMA y:float32[[12,5],[1,4]] <- y_t_0:float32[[4,5],[1,4]]
+          turn.1 = DMACopy DMA x_t_1:bfloat16[[4,5],[1,1],[1,1],[1,4]] <- x:bfloat16[[15,4],[1,1],[1,1],[1,5]]+5 mode=Transpose transpose_op=XZYW
+          cast.1 = TensorCopy DVE y_t_1:float32[[4,5],[1,4]] <- x_t_1:bfloat16[[4,5],[1,4]]
+          store.1 = Save DMA y:float32[[12,5],[1,4]]+4 <- y_t_1:float32[[4,5],[1,4]]
+          turn.2 = DMACopy DMA x_t_2:bfloat16[[4,5],[1,1],[1,1],[1,4]] <- x:bfloat16[[15,4],[1,1],[1,1],[1,5]]+10 mode=Transpose transpose_op=XZYW
+          cast.2 = TensorCopy DVE y_t_2:float32[[4,5],[1,4]] <- x_t_2:bfloat16[[4,5],[1,4]]
+          store.2 = Save DMA y:float32[[12,5],[1,4]]+8 <- y_t_2:float32[[4,5],[1,4]]
+          exit = Exit ALL
 
 Why: the streams of the machine have no loops here, and every later question (which bytes live
 when, who waits for whom) is about single instructions with known addresses. An iteration is part of
@@ -22,7 +66,7 @@ from ncc.errors import NccError, Place
 from ncc.ir.affine import at
 from ncc.ir.bir import Ap, Block, Function, Inst, LocSet, Module, Operand, SymAp
 from ncc.ir.bir_opcodes import key, keyed
-from ncc.ir.bir_patterns import Pairs, canonical
+from ncc.ir.bir_patterns import Pairs, block_number, canonical
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -41,6 +85,7 @@ def operand_maker(operand: Operand, inst: Inst, sets: dict[str, LocSet]) -> Make
     dram = of.memory == "DRAM"
     made: dict[tuple[int, ...], Ap] = {}
     names = [loc.name for loc in of.locs]
+    number_of = block_number(of)
     block, offset, dtype, pairs = operand.block, operand.offset, operand.dtype, operand.ap
     fixed = all(isinstance(num, int) for _, num in pairs)
     shrinking = [num for _, num in pairs if not isinstance(num, int)]
@@ -52,13 +97,13 @@ def operand_maker(operand: Operand, inst: Inst, sets: dict[str, LocSet]) -> Make
     whole: Pairs = pattern({}) if fixed else ()
 
     def make(env: Env) -> Ap:
-        number, start = block.at(env), offset.at(env)
+        try:
+            number, start = number_of(block, env), offset.at(env)
+        except ValueError as said:
+            raise NccError("NCC414", f"wants {said}", inst.origin.place(inst.name, NAME)) from None
         seen = (number, start) if fixed else (number, start, *[x.at(env) for x in shrinking])
         found = made.get(seen)
         if found is None:
-            if not 0 <= number < len(names):
-                said = f"block {number} of {of.name}, which has {len(names)}"
-                raise NccError("NCC414", said, inst.origin.place(inst.name, NAME))
             found = Ap(names[number], dtype, whole if fixed else pattern(env), start)
             made[seen] = found
         return found

@@ -19,16 +19,17 @@ Before:
 
 After:
     func main(a: bf16[4,8], b: bf16[8,3]) name=layer {
-      dot_8 = dot_general a b lhs_contract=(1,) rhs_contract=(0,) : f32[4,3]
-      zero_3 = constant splat:00000000 : f32[]
-      zeros_4 = broadcast zero_3 dimensions=() : f32[4,3]
-      max_5 = maximum dot_8 zeros_4 : f32[4,3]
+      dot_8 = dot_general a b lhs_contract=(1,) rhs_contract=(0,) : f32[4,3]  # hlo-to-mhlo:13
+      zero_3 = constant splat:00000000 : f32[]  # hlo-to-mhlo:5
+      zeros_4 = broadcast zero_3 dimensions=() : f32[4,3]  # hlo-to-mhlo:6
+      max_5 = maximum dot_8 zeros_4 : f32[4,3]  # hlo-to-mhlo:7
       return max_5
     }
 
 Why: a call is a way to share text; the machine runs one straight program. Layouts are settled, so
-they are left behind here. Each opcode is a row of a table; one without a row is refused by name and
-line, here and nowhere later, because nothing below could say which line of the source is at fault.
+they are left behind here. The comments say which line of Before each op comes from. Each opcode is
+a row of a table; one without a row is refused by name and line, here and nowhere later, because
+nothing below could say which line of the source is at fault.
 """
 
 from __future__ import annotations
@@ -48,7 +49,6 @@ from ncc.ir.hlo import (
     Shape,
     called,
     leaves,
-    same,
     same,
 )
 from ncc.ir.hlo_laws import identifier, input_names, unique

@@ -36,6 +36,7 @@ from ncc.encode.operands import Operands
 from ncc.encode.records import ENCODERS, Context
 from ncc.errors import NccError
 from ncc.ir.bir import Inst, LocSet, Module
+from ncc.ir.bir_change import changed_by
 from ncc.ir.clocks import DMAS
 from ncc.ir.isa import STREAMS, Band, Bundle, DmaQueue, Program, Stream, Var
 from ncc.passes.base import define
@@ -76,7 +77,7 @@ def bundles(inst: Inst, context: Context, bands: dict[tuple[int, int, int], Band
     if len(inst.waits) > ROOM.get(inst.opcode, 1):
         said = f"has {len(inst.waits)} waits, and its record holds {ROOM.get(inst.opcode, 1)}"
         raise NccError("NCC606", said, inst.origin.place(inst.name), "alloc-sems divides them")
-    origin = inst.origin.by(NAME)
+    origin = changed_by(inst.origin, NAME)
     made = encoder(context, inst)
     wait = (inst.waits[0].sem, inst.waits[0].value) if inst.waits else (-1, 0)
     update = inst.updates[0].sem if inst.updates and inst.opcode not in DMAS else -1

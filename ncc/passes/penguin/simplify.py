@@ -73,16 +73,27 @@ def backward(function: Function) -> Function:
     """The maker of what only a copy reads writes the copy's tensor itself, if it may."""
     tensors = {t.name: t for t in function.tensors}
     used = uses(function)
+    folds: dict[str, ElementwiseOp] = {}  # by maker
+    gone: set[str] = set()
     for op in whole_ops(function):
         if not is_plain(op) or not isinstance(op, ElementwiseOp):
             continue
-        source, copied = tensors[_read(op)], tensors[op.dst.tensor]
-        use = used.get(source.name)
+        source, use = tensors[_read(op)], used.get(_read(op))
         if use is None or source.kind != "internal" or len(use.readers) > 1:
             continue
-        if _may_write(use.maker, source, copied):
-            return _joined(function, use.maker, op)
-    return function
+        if use.maker.name not in gone and _may_write(use.maker, source, tensors[op.dst.tensor]):
+            folds[use.maker.name] = op
+            gone.add(op.name)
+    if not folds:
+        return function
+    body = tuple(
+        _joined(op, folds[op.name]) if op.name in folds else op
+        for op in whole_ops(function)
+        if op.name not in gone
+    )
+    unread = {_read(copy) for copy in folds.values()}
+    kept = tuple(t for t in function.tensors if t.name not in unread)
+    return attrs.evolve(function, tensors=kept, body=body)
 
 
 def _read(op: ElementwiseOp) -> str:
@@ -95,13 +106,10 @@ def _may_write(maker: TensorOp, source: Tensor, copied: Tensor) -> bool:
     return source.dtype == copied.dtype or exact
 
 
-def _joined(function: Function, maker: TensorOp, copy: ElementwiseOp) -> Function:
-    """`maker` writes what `copy` wrote, and is called after it."""
+def _joined(maker: TensorOp, copy: ElementwiseOp) -> TensorOp:
+    """`maker` writing what `copy` wrote, and called after it."""
     dst = View(copy.dst.tensor, maker.dst.index)
-    made = attrs.evolve(maker, name=copy.name, dst=dst, origin=maker.origin.by("simplify"))
-    body = tuple(made if op is maker else op for op in whole_ops(function) if op is not copy)
-    kept = tuple(t for t in function.tensors if t.name != maker.dst.tensor)
-    return attrs.evolve(function, tensors=kept, body=body)
+    return attrs.evolve(maker, name=copy.name, dst=dst, origin=maker.origin.by("simplify"))
 
 
 def apply(module: Function, target: Target) -> Function:
