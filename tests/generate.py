@@ -21,6 +21,8 @@ from ncc.ir.hlo import ArrayShape, Module
 from ncc.numerics import cast
 
 DTYPES = ("bf16", "f16", "f32", "f8e4m3", "f8e4m3fn", "f8e5m2")
+# a target without f8e4m3fn reads values of that type, exactly, but cannot round to it
+ROUNDED = ("bf16", "f16", "f32", "f8e4m3", "f8e5m2")
 # how many batch dimensions, and where they stand
 BATCHES = ("none", "front", "anywhere", "two")
 LARGEST = 700
@@ -101,6 +103,7 @@ def written(rng: Any, large: bool, dtype: str | None, batch: str | None, small: 
         value = dressed(text, value)
         if rng.random() < 0.25:
             outputs.append(value)
+        dtype = dtype if dtype in ROUNDED else "bf16"
         if value.dtype != dtype:
             value = text.add("convert", dtype, value.dims, f"convert(%{value.name})")
         value = dot(
@@ -234,7 +237,7 @@ def product(
     keys += [ints("lhs_contracting_dims", lk)] if lk else []
     keys += [ints("rhs_batch_dims", rb)] if rb else []
     keys += [ints("rhs_contracting_dims", rk)] if rk else []
-    result = rng.choice(("f32", "f32", "f32", dtype))
+    result = rng.choice(("f32", "f32", "f32", dtype if dtype in ROUNDED else "bf16"))
     line = ", ".join([f"dot(%{left.name}, %{right.name})", *keys])
     return text.add("dot", result, tuple(dims), line)
 
@@ -247,7 +250,7 @@ def dressed(text: Text, value: Value) -> Value:
     if rng.random() < 0.45:
         value = rectified(text, value)
     if rng.random() < 0.3:
-        dtype = rng.choice(DTYPES)
+        dtype = rng.choice(ROUNDED)
         if dtype != value.dtype:
             value = text.add("convert", dtype, value.dims, f"convert(%{value.name})")
     return value

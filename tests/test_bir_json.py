@@ -168,7 +168,12 @@ INST = ("functions", 0, "blocks", 0, "instructions", 0)
         ((*INST, "accumulation_flags"), 3, "NCC401", "unknown key accumulation_flags"),
         ((*INST, "opcode"), "Matmul", "NCC400", "no opcode is called Matmul (did you mean"),
         ((*INST, "engine"), 3, "NCC426", "engine of Matmult is no str"),
-        ((*INST, "ins", 0, "kind"), "physical", "NCC426", "no operand is read whose kind is physical"),
+        (
+            (*INST, "ins", 0, "kind"),
+            "physical",
+            "NCC426",
+            "no operand is read whose kind is physical",
+        ),
         ((*INST, "ins", 0, "ap"), [[1]], "NCC426", "a pair is written [step, num]"),
         ((*INST, "ins", 0, "offset"), "0", "NCC426", "offset of a physical_ap is no int"),
         ((*INST, "ins"), {}, "NCC426", "ins of Matmult is no list"),

@@ -109,7 +109,10 @@ def test_a_shape_that_does_not_fit(line, said):
 
 
 def test_an_element_of_a_tuple():
-    lines = ("t = (f32[4,8], f32[]) tuple(a, z)", "ROOT r = f32[] get-tuple-element(t), index=INDEX")
+    lines = (
+        "t = (f32[4,8], f32[]) tuple(a, z)",
+        "ROOT r = f32[] get-tuple-element(t), index=INDEX",
+    )
     text = one(*lines)
     assert first(text.replace("INDEX", "1")) == ""
     assert first(text.replace("INDEX", "0")).endswith(
@@ -141,7 +144,9 @@ def test_calls_resolve():
 def test_a_long_chain_of_calls_is_no_recursion():
     text = "f0 {\n  ROOT x = f32[] parameter(0)\n}\n"
     for i in range(1, 1500):
-        text += f"f{i} {{\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f{i - 1}\n}}\n"
+        text += (
+            f"f{i} {{\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f{i - 1}\n}}\n"
+        )
     text += "ENTRY m {\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f1499\n}\n"
     assert first(text) == ""
     with pytest.raises(NccError) as fault:
@@ -150,7 +155,9 @@ def test_a_long_chain_of_calls_is_no_recursion():
 
 
 def test_the_entry_layout_fits():
-    text = "HloModule t, entry_computation_layout={(f32[4,8]{1,0}, f32[8,3]{1,0})->f32[4,3]{1,0}}\n\n"
+    text = (
+        "HloModule t, entry_computation_layout={(f32[4,8]{1,0}, f32[8,3]{1,0})->f32[4,3]{1,0}}\n\n"
+    )
     assert complaints(parse(text + DOT)) == []
     wrong = parse(text.replace("(f32[4,8]{1,0}, ", "(") + DOT, "x.hlo")
     assert complaints(wrong) == [
@@ -195,7 +202,7 @@ def test_a_pooling_window_is_plain(window, said):
         ("{devices=[1,2,2]<=[4] last_tile_dim_replicate}", False),
         ("{{replicated}, {maximal device=1}}", True),
         ("{{replicated}, {devices=[2]0,1}}", False),
-        ("{replicated metadata={op_name=\"x\"}}", True),
+        ('{replicated metadata={op_name="x"}}', True),
         ("{unknown}", False),
     ],
 )

@@ -89,8 +89,16 @@ def test_large_programs_are_large_and_not_too_large():
         shapes = {x.name: x.shape.dims for x in module.main().instructions if x.opcode != "tuple"}
         lhs, rhs = (shapes[x] for x in dot.operands)
         k = [lhs[d] for d in dot.ints("lhs_contracting_dims")]
-        m = [n for d, n in enumerate(lhs) if d not in (*dot.ints("lhs_contracting_dims"), *dot.ints("lhs_batch_dims"))]
-        n = [n for d, n in enumerate(rhs) if d not in (*dot.ints("rhs_contracting_dims"), *dot.ints("rhs_batch_dims"))]
+        m = [
+            n
+            for d, n in enumerate(lhs)
+            if d not in (*dot.ints("lhs_contracting_dims"), *dot.ints("lhs_batch_dims"))
+        ]
+        n = [
+            n
+            for d, n in enumerate(rhs)
+            if d not in (*dot.ints("rhs_contracting_dims"), *dot.ints("rhs_batch_dims"))
+        ]
         assert min(np.prod(k), np.prod(m), np.prod(n)) > 128
         assert 2 * np.prod(dot.shape.dims) * np.prod(k) <= 2_100_000_000
 
@@ -117,9 +125,7 @@ ENTRY %main {
     q = np.arange(12, dtype=np.float32).reshape(1, 2, 2, 3)
     k = np.arange(18, dtype=np.float32).reshape(1, 3, 2, 3)
     (got,), _ = outputs(text, q, k)
-    assert got.tolist() == [
-        [[[5, 23, 41], [23, 149, 275]], [[50, 122, 194], [122, 302, 482]]]
-    ]
+    assert got.tolist() == [[[[5, 23, 41], [23, 149, 275]], [[50, 122, 194], [122, 302, 482]]]]
 
 
 def test_a_contraction_of_nothing_is_zero():

@@ -615,7 +615,7 @@ def test_deep_nesting_is_no_traceback():
 
 
 def test_reading_takes_less_than_the_budget():
-    """400 microseconds an instruction; three times that here, because the machine is shared."""
+    """400 microseconds an instruction, of this process's own time."""
     import time
 
     lines = ['  %v0 = f32[8,16]{1,0} parameter(0), metadata={op_name="v"}']
@@ -626,6 +626,6 @@ def test_reading_takes_less_than_the_budget():
     ]
     text = entry(*lines)
     parse(GOOD)
-    began = time.perf_counter()
+    began = time.process_time()
     parse(text)
-    assert (time.perf_counter() - began) / 1000 < 1.2e-3
+    assert (time.process_time() - began) / 1000 < 400e-6

@@ -226,6 +226,24 @@ def test_a_sum_over_too_many_jumps_becomes_several():
     assert complaints(after, TRN2, "patterns-are-expressible") == []
 
 
+@pytest.mark.parametrize("cols", [65537, 3 * 43691, 17**4])
+def test_a_row_longer_than_a_counter_becomes_several(cols):
+    p = Program()
+    p.dram("x", (2, cols), "uint8", "ExternalInput")
+    p.dram("y", (2, cols), "uint8", "ExternalOutput")
+    p.tile("a", 2, cols, "uint8")
+    p.load("a", "x")
+    p.copy("a", "a")
+    p.save("y", "a")
+    m = p.module()
+    after = legalize_sizes.PASS.apply(m, TRN2)
+    counts = [i.outs[0].ap[-1][1] for i in insts(after) if i.opcode == "TensorCopy"]
+    assert sum(counts) == cols
+    assert max(counts) <= 65535
+    assert same(m, after)
+    assert complaints(after, TRN2, "patterns-are-expressible") == []
+
+
 @pytest.mark.parametrize(
     ("parts", "start", "said"),
     [

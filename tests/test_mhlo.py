@@ -120,7 +120,9 @@ def test_one_word_wrong(old, new, said):
 
 
 def test_whole_numbers_are_no_type_of_this_level():
-    func = parse("func main(a: f32[2]) name=i {\n  k = constant splat:07000000 : s32[2]\n  return a\n}\n")
+    func = parse(
+        "func main(a: f32[2]) name=i {\n  k = constant splat:07000000 : s32[2]\n  return a\n}\n"
+    )
     assert complaints(func) == ["NCC203 k: s32[2] is not of a type that this level computes with"]
 
 
@@ -202,7 +204,9 @@ def test_outputs_that_are_not_named(old, new, said):
 
 
 def test_a_returned_tuple_is_a_fault_after_penguinize_io():
-    func = parse("func main(a: f32[2]) name=f {\n  t = tuple a a : (f32[2], f32[2])\n  return t\n}\n")
+    func = parse(
+        "func main(a: f32[2]) name=f {\n  t = tuple a a : (f32[2], f32[2])\n  return t\n}\n"
+    )
     law = next(law for law in FACTS if law.name == "no_tuple_is_returned")
     assert complaints(func, [law]) == ["NCC204 returns t, which is a tuple"]
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ncc.encode import values as v
-from ncc.encode.codec import LENGTH, NEEDED, SIZE, Codec, by_opcode, codec
+from ncc.encode.codec import LENGTH, NEEDED, SIZE, by_opcode, codec
 from ncc.encode.refusals import fault, no_opcode, uncovered, unencodable
-from ncc.encode.tables import ROWS
+from ncc.encode.tables import EXTENSION, ROWS
 from ncc.errors import NccError, nearest
 from ncc.ir.core import NOWHERE, Origin
 from ncc.ir.isa import At, Band, Bundle
 
 PSEUDO = 0xDF  # the opcode that Exit and LibraryReload share
+NO_BAND = bytes(8)
 
 
 def encode_bundle(bundle: Bundle, gen: int = 3) -> bytes:
@@ -27,50 +28,42 @@ def encode_bundle(bundle: Bundle, gen: int = 3) -> bytes:
         raise fault("NCC741", said, "", nearest(bundle.op, ROWS)) from None
     words = list(known.blank)
     slots = known.slots
-    missing = len(known.needed)
     try:
         for name, value in bundle.fields:
             at, write, shift = slots[name]
             if write is not None:
                 words[at] = write(value)
-                missing -= name in known.needed
-            elif shift:
+            elif shift is None:
+                words[at] = value
+            elif 0 <= value < 16:
                 words[at] |= value << shift
             else:
-                words[at] |= value
+                raise ValueError
         if known.banded:
             words[2] = v.band_bytes(bundle.band)
         elif bundle.band is not v.NO_BAND and bundle.band != v.NO_BAND:
-            raise ValueError("an Extension has no event band")
-        raw = known.pattern.pack(*words)
+            raise ValueError
+        if gen not in known.row.gens:
+            raise ValueError
+        return known.pattern.pack(*words)
     except (KeyError, ValueError, TypeError, OverflowError, struct.error):
-        raise unencodable(bundle, known) from None
-    twice = len(dict(bundle.fields)) != len(bundle.fields)
-    if missing or twice or gen not in known.row.gens or _overflowed(bundle, known):
-        raise unencodable(bundle, known, gen)
-    return raw
-
-
-def _overflowed(bundle: Bundle, known: Codec) -> bool:
-    """Whether a nibble was given more than four bits: it would run into its neighbour."""
-    return known.row.struct in _NIBBLED and any(
-        not 0 <= value < 16 for name, value in bundle.fields if name in _nibbles(known.row.struct)
-    )
-
-
-_NIBBLED = frozenset(row.struct for row in ROWS.values() if any(f.kind == "lo" for f in row.fields))
-
-
-@cache
-def _nibbles(struct_name: str) -> frozenset[str]:
-    row = next(r for r in ROWS.values() if r.struct == struct_name)
-    return frozenset(f.name for f in row.fields if f.kind in ("lo", "hi"))
+        raise unencodable(bundle, known, gen) from None
 
 
 def decode_bundle(raw: bytes, gen: int = 3) -> Bundle:
     """The record of 64 bytes, strictly: what no field covers must be zero (NCC701)."""
     if len(raw) != SIZE:
         raise fault("NCC701", f"a bundle has {SIZE} bytes, and this has {len(raw)}", "")
+    if raw[0] == EXTENSION.opcode:
+        op, fields = decode_fields(raw, gen)
+        return Bundle(op, fields, v.NO_BAND)
+    op, fields = decode_fields(raw[:4] + NO_BAND + raw[12:], gen)
+    return Bundle(op, fields, v.read_band(raw[4:12]))
+
+
+@lru_cache(maxsize=1 << 14)
+def decode_fields(raw: bytes, gen: int) -> tuple[str, tuple[tuple[str, Any], ...]]:
+    """Mnemonic and fields of a record whose event band was cleared: streams repeat them."""
     known = by_opcode(gen)[raw[0]]
     if known is None or (raw[0] == PSEUDO and raw[12] != 1):
         if raw[0] != PSEUDO or raw[12] != 2:
@@ -93,8 +86,7 @@ def decode_bundle(raw: bytes, gen: int = 3) -> Bundle:
                     fields.append((name, value))
     except ValueError as wrong:
         raise fault("NCC701", str(wrong), known.row.mnemonic) from None
-    band = v.read_band(words[2]) if known.banded else v.NO_BAND
-    return Bundle(known.row.mnemonic, tuple(fields), band)
+    return known.row.mnemonic, tuple(fields)
 
 
 def encode_stream(bundles: Iterable[Bundle], gen: int = 3) -> bytes:

@@ -56,7 +56,6 @@ WRITE: dict[str, Convert] = {
     "nums": v.nums_bytes,
     "size": v.size_word,
 }
-DEFAULT = {"nums": struct.pack("<HH", 1, 1)}
 # What a field must have in a record: kinds without a default.
 NEEDED = frozenset({"T1D", "T2D", "T3D", "T4D", "A4", "D4D", "A8", "size"})
 
@@ -76,14 +75,21 @@ def write_of(field: Field) -> Convert | None:
     return WRITE.get(field.kind)
 
 
+def default_word(field: Field, letter: str) -> Any:
+    """The struct's value of a field that a record leaves out."""
+    if field.kind == "nums":
+        return struct.pack("<HH", 1, 1)
+    return bytes(field.width) if letter.endswith("s") else 0
+
+
 @attrs.frozen
 class Codec:
     """A compiled row. The struct's first values are opcode, length and band (DA: the opcode)."""
 
     row: Row
     pattern: struct.Struct
-    blank: tuple[Any, ...]  # the struct's values of a record with no fields
-    slots: dict[str, tuple[int, Convert | None, int]]  # field -> position, writer, shift
+    blank: tuple[Any, ...]  # the values of a record with no fields; None where one is needed
+    slots: dict[str, tuple[int, Convert | None, int | None]]  # position, writer, nibble's shift
     reads: tuple[tuple[str, int, Convert | None, int], ...]  # by name: position, reader, nibble
     needed: frozenset[str]
     free: int  # mask of the bits that no field covers, little-endian
@@ -97,7 +103,7 @@ def codec(mnemonic: str) -> Codec:
     banded = row is not EXTENSION
     form, at = ("<BBxx8s", 12) if banded else ("<B", 1)
     blank: list[Any] = [row.opcode, LENGTH, bytes(8)] if banded else [row.opcode]
-    slots: dict[str, tuple[int, Convert | None, int]] = {}
+    slots: dict[str, tuple[int, Convert | None, int | None]] = {}
     reads: list[tuple[str, int, Convert | None, int]] = []
     covered = ((1 << 96) - 1 ^ 0xFFFF << 16) if banded else 0xFF
     if row.fixed:
@@ -112,12 +118,10 @@ def codec(mnemonic: str) -> Codec:
             continue
         letter = LETTER.get(field.kind) or (f"{field.width}s" if field.width > 1 else "B")
         form, at = f"{form}{field.at - at}x{letter}", field.at + field.width
-        slots[field.name] = (len(blank), write_of(field), 0)
-        nibble = 1 if field.kind == "lo" else 0
+        nibble = int(field.kind == "lo")
+        slots[field.name] = (len(blank), write_of(field), 0 if nibble else None)
         reads.append((field.name, len(blank), read_of(field.kind), nibble))
-        blank.append(bytes(field.width) if letter.endswith("s") else 0)
-        if field.kind in DEFAULT:
-            blank[-1] = DEFAULT[field.kind]
+        blank.append(None if field.kind in NEEDED else default_word(field, letter))
         covered |= (1 << 8 * field.width) - 1 << 8 * field.at
     return Codec(
         row,

@@ -73,6 +73,8 @@ def faults(bundle: Bundle, gen: int, target: Target, engine: str) -> Iterator[Fa
     if row.struct == "EVENTS":
         yield from event_wait(bundle.band.wait[0])
     f: Fields = dict(bundle.fields)
+    if len(f) < len(bundle.fields):
+        yield 742, "a field stands twice", ""
     for name, allowed, must in _enums(row.mnemonic):
         if (code := f.get(name, 0)) not in allowed and (code or must):
             yield 734, f"{name} has the code {code:#x}, which means nothing", ""

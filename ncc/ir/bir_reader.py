@@ -173,7 +173,7 @@ class Reader:
         _, *words = split_words(line)
         placed, named = plan(kind)
         values = dict(children)
-        if len(words) < len(placed) or any("=" in x for x in words[: len(placed)]):
+        if len(words) < len(placed) or any("=" in x and x[0] != '"' for x in words[: len(placed)]):
             self.fail(
                 f"cannot read {line.strip()[:80]!r}, expected "
                 f"`{HEADS[kind]} {' '.join(placed)}` and field=value"

@@ -162,7 +162,9 @@ class ContractNest:
         """Room for all steps of an operand, one block a step."""
         name = view.tensor
         blocks = (self.k.count,) if self.k.count > 1 else ()
-        return self.build.buffer(f"{name}_t", name, site, self.k.tiles, free, ring, blocks)
+        return self.build.buffer(
+            self.build.tile_name(name), name, site, self.k.tiles, free, ring, blocks
+        )
 
     def block(self) -> tuple[Affine, ...]:
         return (counter(self.k.trips),) if self.k.count > 1 else ()
@@ -188,7 +190,13 @@ class ContractNest:
             tuple(count for count in (self.rows.count, self.k.count) if count > 1),
         )
         room = self.build.buffer(
-            f"{name}_t", name, site, self.k.tiles, self.rows.tiles, self.reuse.row_ring, blocks
+            self.build.tile_name(name),
+            name,
+            site,
+            self.k.tiles,
+            self.rows.tiles,
+            self.reuse.row_ring,
+            blocks,
         )
         number = (counter(self.rows.trips),) if self.rows.count > 1 else ()
         with site.loops((*self.rows.trips, *self.k.trips), "parallel", self.origin) as step:
@@ -202,7 +210,7 @@ class ContractNest:
         if self.in_place(view):
             return self.build.reach(step, view, where, self.k.tiles, free)
         name = view.tensor
-        room = self.build.buffer(f"{name}_t", name, step, self.k.tiles, free, ring)
+        room = self.build.buffer(self.build.tile_name(name), name, step, self.k.tiles, free, ring)
         self.build.fill(step, room.tile(self.k.tiles, free), view, where, self.k.tiles, free)
         return room.tile(self.k.tiles, free)
 

@@ -175,7 +175,7 @@ def called(inst: Instruction) -> tuple[str, ...]:
     """The computations that an instruction calls, in the order written."""
     names: tuple[str, ...] = ()
     for key, value in inst.attributes:
-        if isinstance(value, Called) and key != PREDECESSORS:
+        if isinstance(value, Called) and key in CALLS:
             names += value.names
     return names
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import Any
 
 from ncc.encode.bundle import encode_bundle
 from ncc.encode.legal import complaints, stream_complaints
 from ncc.encode.legal_dma import dram_reach
+from ncc.encode.legal_tensor import Fields
 from ncc.errors import NccError, Place
 from ncc.ir.core import Law
 from ncc.ir.data import size_of
-from ncc.ir.isa import STREAMS, Bundle, Dram, Program, Stream
+from ncc.ir.isa import STREAMS, Bundle, DmaQueue, Dram, Program, Stream, Var
 from ncc.target import Target
 
 KINDS = ("input", "output", "file", "virtual")
@@ -86,33 +86,38 @@ def variables_are_dense(program: Program, target: Target) -> Iterator[NccError]:
 def dmas_stay_inside_variables(program: Program, target: Target) -> Iterator[NccError]:
     """Every DRAM address names a variable, and every run stays inside it."""
     sizes = {v.id: (prod(v.shape) * size_of(v.dtype), v) for v in program.vars}
+    for stream, number, bundle, f in dmas(program):
+        for side in ("src", "dst"):
+            address = f.get(side)
+            if isinstance(address, Dram) and (
+                said := outside(f, side, follower(stream, number), sizes.get(address.var))
+            ):
+                place = bundle.origin.place(f"bundle {number} of {stream.engine}")
+                yield NccError("NCC729", said, place)
+
+
+def dmas(program: Program) -> Iterator[tuple[Stream, int, Bundle, Fields]]:
+    """Every DMA with its stream, its number there, and its fields."""
     for stream in program.streams:
         for number, bundle in enumerate(stream.bundles):
-            if bundle.op != "DmaDirect2d":
-                continue
-            f: dict[str, Any] = dict(bundle.fields)
-            place = bundle.origin.place(f"bundle {number} of {stream.engine}")
-            for side in ("src", "dst"):
-                address = f.get(side)
-                if not isinstance(address, Dram):
-                    continue
-                if address.var not in sizes:
-                    said = f"{side} is in variable {address.var}, which there is not"
-                    yield NccError("NCC729", said, place)
-                    continue
-                size, var = sizes[address.var]
-                low, high = dram_reach(f, side, follower(stream, number))
-                if low < 0 or high > size:
-                    said = (
-                        f"{side} touches bytes {low} to {high - 1} of {var.name}, which has {size}"
-                    )
-                    yield NccError("NCC729", said, place)
-                if side == "dst" and var.kind in ("input", "file"):
-                    said = f"dst is {var.name}, which is an {var.kind} and is only read"
-                    yield NccError("NCC729", said, place)
+            if bundle.op == "DmaDirect2d":
+                yield stream, number, bundle, dict(bundle.fields)
 
 
-def follower(stream: Stream, number: int) -> dict[str, Any]:
+def outside(f: Fields, side: str, extension: Fields, known: tuple[int, Var] | None) -> str:
+    """Why one side of a DMA does not fit its variable, or ""."""
+    if known is None:
+        return f"{side} is in variable {f[side].var}, which there is not"
+    size, var = known
+    low, high = dram_reach(f, side, extension)
+    if low < 0 or high > size:
+        return f"{side} touches bytes {low} to {high - 1} of {var.name}, which has {size}"
+    if side == "dst" and var.kind in ("input", "file"):
+        return f"dst is {var.name}, which is an {var.kind} and is only read"
+    return ""
+
+
+def follower(stream: Stream, number: int) -> Fields:
     """The fields of the extension after a bundle; none when nothing follows."""
     after: Bundle | None = stream.bundles[number + 1] if number + 1 < len(stream.bundles) else None
     return dict(after.fields) if after is not None and after.op == "Extension" else {}
@@ -120,7 +125,7 @@ def follower(stream: Stream, number: int) -> dict[str, Any]:
 
 def queues_are_declared(program: Program, target: Target) -> Iterator[NccError]:
     """A DMA raises the semaphore of its engine's queue by the queue's amount."""
-    owners: dict[str, Any] = {}
+    owners: dict[str, DmaQueue] = {}
     semaphores: set[int] = set()
     for queue in program.queues:
         if queue.owner in owners or queue.semaphore in semaphores:
@@ -130,21 +135,17 @@ def queues_are_declared(program: Program, target: Target) -> Iterator[NccError]:
             yield NccError("NCC732", said, Place(value=queue.name))
         owners[queue.owner] = queue
         semaphores.add(queue.semaphore)
-    for stream in program.streams:
+    for stream, number, bundle, f in dmas(program):
         queue = owners.get(stream.engine)
-        for number, bundle in enumerate(stream.bundles):
-            if bundle.op != "DmaDirect2d":
-                continue
-            f = dict(bundle.fields)
-            place = bundle.origin.place(f"bundle {number} of {stream.engine}")
-            if queue is None:
-                yield NccError("NCC732", f"no queue of {stream.engine} is declared", place)
-                break
-            found = (f.get("semaphore", 0), f.get("sem_increment", 0))
-            if found != (queue.semaphore, queue.num_queues):
-                said = f"raises S[{found[0]}] by {found[1]}, and {queue.name} has"
-                said = f"{said} S[{queue.semaphore}] by {queue.num_queues}"
-                yield NccError("NCC732", said, place)
+        found = (f.get("semaphore", 0), f.get("sem_increment", 0))
+        if queue is not None and found == (queue.semaphore, queue.num_queues):
+            continue
+        said = f"no queue of {stream.engine} is declared"
+        if queue is not None:
+            said = f"raises S[{found[0]}] by {found[1]}, and {queue.name} has"
+            said = f"{said} S[{queue.semaphore}] by {queue.num_queues}"
+        place = bundle.origin.place(f"bundle {number} of {stream.engine}")
+        yield NccError("NCC732", said, place)
 
 
 LAWS = (

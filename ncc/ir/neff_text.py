@@ -21,7 +21,7 @@ from ncc.errors import NccError
 from ncc.ir.isa_text import show_bundle
 from ncc.ir.neff import Member, Neff
 from ncc.ir.text import read_value, show_value, split_words, unreadable
-from ncc.pack.names import GENERATION, KELF, TARGETS
+from ncc.pack.names import ARCHES, GENERATION, KELF
 from ncc.pack.schema import read_json
 
 MOST = 1 << 30  # bytes of a member that a text may ask for
@@ -49,7 +49,7 @@ def generation(neff: Neff) -> int:
         word = read_json({m.path: m.data for m in neff.members}, KELF).get("target")
     except (NccError, KeyError):
         return 3
-    return GENERATION[TARGETS.get(str(word), "cayman")]
+    return GENERATION[ARCHES.get(str(word), "cayman")]
 
 
 def as_text(member: Member) -> list[str] | None:

@@ -96,7 +96,8 @@ class Cut:
 class TensorContractOp:
     """dst[batch, lhs_free, rhs_free] = Σ over contract_axes of lhs · rhs, whole tensors.
 
-    `swap_operands` False: lhs is stationary and its free axes are the result's partitions; True: rhs.
+    `swap_operands` False: lhs is stationary, and its free axes are the result's partitions; True:
+    rhs. A list that has no axis in the source gets one of extent 1, which indexes no dimension.
     """
 
     name: str
@@ -141,8 +142,8 @@ class ElementwiseOp:
 class TensorTransposeOp:
     """dst is src with `partition` axes on partitions instead of where src has them.
 
-    `kind`: `dma` (while it is loaded), `pe` (by the PE array), `element` (a load element by element,
-    the general and slow way).
+    `kind`: `dma` (while it is loaded), `pe` (by the PE array), `element` (a load element by
+    element, the general and slow way).
     """
 
     name: str
@@ -207,7 +208,7 @@ class TileCopyOp(TileOp):
 
 @attrs.frozen
 class TileTransposeOp(TileOp):
-    """dst[par, free] = src, which has `free` over its partitions (or rows, in DRAM) and `par` inside.
+    """dst[par, free] = src, which has `free` on its partitions (or rows, in DRAM), `par` inside.
 
     `kind`: `dma` from DRAM; `pe` from SBUF, through PSUM.
     """

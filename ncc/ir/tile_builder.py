@@ -118,6 +118,10 @@ class Builder:
     def op(self, base: str) -> str:
         return self.name(base, self.op_names)
 
+    def tile_name(self, tensor: str) -> str:
+        """The name of a tensor's tiles: its own, if it exists in tiles only."""
+        return tensor if tensor in self.plan.lazy else f"{tensor}_t"
+
     def bytes_of(self, tensor: str) -> int:
         """Bytes of an element on chip: a type that the target lacks will be widened to two."""
         dtype = self.tensors[tensor].dtype
@@ -162,7 +166,7 @@ class Builder:
             return locate(self.layouts[view.tensor], index, par, free)
         used = {name for i in index for name in i.names()}
         free = free if any(a.name in used for a in free) else ()
-        room = self.buffer(f"{view.tensor}_t", view.tensor, site, par, free, self.ring)
+        room = self.buffer(self.tile_name(view.tensor), view.tensor, site, par, free, self.ring)
         self.fill(site, room.tile(par, free), view, where, par, free)
         return room.tile(par, free)
 

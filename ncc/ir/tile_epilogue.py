@@ -102,7 +102,7 @@ class Epilogue:
             width *= axis.extent if isinstance(axis.extent, int) else axis.extent.most
         if width * hoist.ring > hoist.room:
             return None
-        base, where = f"{source.tensor}_t", axes_at(op, hoist.index)
+        base, where = self.build.tile_name(source.tensor), axes_at(op, hoist.index)
         buffer = self.build.buffer(
             base, source.tensor, hoist.site, hoist.par, hoist.free, hoist.ring
         )

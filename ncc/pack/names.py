@@ -59,7 +59,7 @@ DGE, DGE_CAST = 1 << 12, 1 << 15
 KNOWN_BITS = 27  # bits 0 to 26 are understood
 MASK_BITS = 63  # bit 63 is outside the mask
 
-TARGETS = {  # of kelf-0.json
+ARCHES = {  # words of `target` in kelf-0.json
     "sunda": "sunda",
     "v2": "sunda",
     "": "sunda",

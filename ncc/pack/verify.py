@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
 
 import attrs
 
@@ -14,10 +13,10 @@ from ncc.errors import NccError, Place, listed
 from ncc.ir.isa import Bundle, Program, Stream
 from ncc.ir.isa_laws import dmas_stay_inside_variables, queues_are_declared
 from ncc.pack.definition import Core, read_core, version
-from ncc.pack.names import ENGINES, GENERATION, GRAPH, INFO, KELF, OLD_KELF, TARGETS
+from ncc.pack.names import ARCHES, ENGINES, GENERATION, GRAPH, INFO, KELF, OLD_KELF
 from ncc.pack.record import Record, check_record, digest_of
 from ncc.pack.schema import Json, fault, get, objects, read_json
-from ncc.target import Target
+from ncc.target import TARGETS, Target
 
 LENGTHS = frozenset((0x10, 0x11))
 EXTENSION = 0xDA
@@ -97,11 +96,11 @@ def graphs(
     found = read_json(members, kelf)
     warnings += filter(None, [version(found, kelf, "0.5")])
     word = get(found, "target", str, kelf, 817, "")
-    arch = TARGETS.get(word, target.neff if word == "*" and target else "")
+    arch = ARCHES.get(word, target.neff if word == "*" and target else "")
     if word == "*" and not arch:
         arch = "cayman"
     if not arch:
-        known = listed(x for x in TARGETS if x)
+        known = listed(x for x in ARCHES if x)
         raise fault(817, f"the target is {word!r}, and {known} are supported", kelf)
     if target is not None and arch != target.neff:
         said = f"the target is {word!r}, and {target.name} runs {target.neff!r}"
@@ -123,7 +122,7 @@ def program_of(members: Mapping[str, bytes], core: Core, name: str, arch: str) -
     )
     program = Program(name, arch, gen, streams, core.vars, core.queues)
     if not core.foreign:
-        machine: Any = None
+        machine = next(t for t in TARGETS.values() if t.neff == arch)
         for number, law in ((820, dmas_stay_inside_variables), (815, queues_are_declared)):
             for wrong in law(program, machine):
                 place = Place(value=f"{core.folder}, {wrong.place.value}")

@@ -32,6 +32,7 @@ FILES = (
     "hlo",
     "mhlo",
     "penguin",
+    "tiles",
     "bir",
     "memory",
     "schedule",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ncc.rules import Rule
+import attrs
 
-RULES: tuple[Rule, ...] = (
+from ncc.rules import Rule
+from ncc.rules.memory_examples import WRONG, example
+
+_TEXTS: tuple[Rule, ...] = (
     Rule(
         "NCC500",
         "a read before any write",
@@ -127,4 +130,11 @@ RULES: tuple[Rule, ...] = (
         "Leave it as reserve-runtime wrote it.",
         names=("RuntimeMemoryReservation",),
     ),
+)
+
+RULES: tuple[Rule, ...] = tuple(
+    attrs.evolve(rule, wrong=example(rule.code)[0], right=example(rule.code)[1])
+    if rule.code in WRONG
+    else rule
+    for rule in _TEXTS
 )

@@ -62,7 +62,8 @@ class Engine:
     room: dict[tuple[int, ...], tuple[Array, Array, Array]] = attrs.field(
         factory=dict[tuple[int, ...], tuple[Array, Array, Array]]
     )  # PE's working memory
-    weights: dict[tuple[int, int], Any] = attrs.field(factory=dict[tuple[int, int], Any])  # PE's
+    weights: dict[tuple[int, int], Any] = attrs.field(factory=dict[tuple[int, int], Any])
+    # PE's tiles, by row and column group
 
     @property
     def queue(self) -> int:
@@ -131,6 +132,7 @@ class Engine:
         to.mark(self.mem, known)
         if to.space.states is not None:
             to.cells()[...] = FOREIGN
+            self.mem.last.clear()
 
     def put(self, to: View, values: Array, dtype: str, known: Marks | None = None) -> None:
         """Rounds to the destination's type and stores."""

@@ -66,6 +66,8 @@ class Memory:
     dram: dict[int, Space]
     epoch: int = 1  # rises when unwritten marks are stored
     views: dict[Any, Any] = attrs.field(factory=dict[Any, Any])
+    last: dict[int, tuple[Any, int]] = attrs.field(factory=dict[int, tuple[Any, int]])
+    # by PSUM bank: the view that PE wrote last, and the state of all its cells; none otherwise
 
     def variable(self, var: int) -> Space:
         """The variable with this id; NCC905 for an id that none has."""

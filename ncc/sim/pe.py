@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import attrs
 import numpy as np
 
@@ -41,17 +43,19 @@ class Tile:
         return self._wide
 
 
-def _quadrants(row_grp: int, col_grp: int) -> list[tuple[int, int]]:
-    try:
-        (top, rows), (left, cols) = GROUP[row_grp], GROUP[col_grp]
-    except KeyError:
-        said = f"row group {row_grp:#x} and column group {col_grp:#x} are not both legal"
-        raise NccError("NCC909", said) from None
-    return [
-        (r, c)
-        for r in range(top // 32, (top + rows) // 32)
-        for c in range(left // 32, (left + cols) // 32)
-    ]
+@cache
+def _apart(one: tuple[int, int], two: tuple[int, int]) -> bool:
+    """Whether two pairs of row and column groups share no quadrant of the array."""
+    spans = [(GROUP[a], GROUP[b]) for a, b in zip(one, two, strict=True)]
+    return any(a + m <= b or b + n <= a for (a, m), (b, n) in spans)
+
+
+def _groups(f: Fields) -> tuple[int, int]:
+    row, col = f.get("row_grp", 0), f.get("col_grp", 0)
+    if row not in GROUP or col not in GROUP:
+        said = f"row group {row:#x} and column group {col:#x} are not both legal"
+        raise NccError("NCC909", said)
+    return row, col
 
 
 def _operand(e: Engine, at: At, f: Fields, rows: int) -> tuple[View, str]:
@@ -78,24 +82,23 @@ def load_stationary(e: Engine, f: Fields) -> None:
     source, dtype = _operand(e, f["src"], f, rows)
     if source.array.size != rows * cols:
         raise NccError("NCC912", f"loads {source.array.size // rows} columns and names {cols}")
-    groups = (f.get("row_grp", 0), f.get("col_grp", 0))
+    groups = _groups(f)
     known = e.marks(source)
     tile = Tile(
         source.array.reshape(rows, cols).copy(), known, f.get("fp32_mode", 0), groups, dtype
     )
-    for quadrant in _quadrants(*groups):
-        e.weights[quadrant] = tile
+    if len(e.weights) > 1 or groups not in e.weights:  # an overlapping tile is gone
+        e.weights = {g: t for g, t in e.weights.items() if _apart(g, groups)}
+    e.weights[groups] = tile
 
 
 def _weights(e: Engine, f: Fields) -> Tile:
     """The tile that the groups of a Matmul hold, whole."""
-    groups = (f.get("row_grp", 0), f.get("col_grp", 0))
-    held = [e.weights.get(q) for q in _quadrants(*groups)]
-    tile = held[0]
-    if tile is None or any(t is not tile for t in held) or tile.groups != groups:
+    tile: Tile | None = e.weights.get(_groups(f))
+    if tile is None:
         raise NccError(
             "NCC909",
-            "its row and column groups hold no weights, or parts of several tiles",
+            "its row and column groups hold no weights of their own",
             hint="a LoadStationary of an overlapping group came between",
         )
     shape = (f.get("num_active_rows", 0), f.get("num_active_cols", 0))
@@ -142,21 +145,28 @@ def matmul(e: Engine, f: Fields) -> None:
     x = moving.array.reshape(rows, count)
     result = fit(numerics.product(tile.wide(whole), x, _room(e, rows, cols, count)), to.array.shape)
     known = _known(e, tile, moving, to.array.shape)
-    cells = to.cells()
+    bank = to.box.low // e.mem.target.psum_bank_bytes
+    view_, state = e.mem.last.get(bank, (None, UNWRITTEN))
     if flags & FIRST:
         _clear(e, f, to)
+        state = ZEROED
         np.add(result, np.float32(0), out=to.array)
         to.mark(e.mem, known)
     else:
         e.race.access(to.box, True, e.clock, e.number, e.done + 1, e.by)
-        _may_add(e, to, cells)
+        if view_ is not to:
+            _may_add(e, to, to.cells())
+            state = UNWRITTEN
         if known is not None or not to.written(e.mem):
             before = to.element_marks()
             known = before if known is None else known & before
         numerics.add_to(to.array, result)
         if known is not None:
             to.mark(e.mem, known)
-    cells[...] = CLOSED if flags & LAST else OPEN
+    after = CLOSED if flags & LAST else OPEN
+    if after != state:
+        to.cells()[...] = after
+    e.mem.last[bank] = (to, after)
 
 
 def _room(e: Engine, rows: int, cols: int, count: int) -> tuple[Array, Array, Array]:
@@ -245,6 +255,7 @@ def _transpose(e: Engine, f: Fields, tile: Tile, moving: View, to: View) -> None
     to.array[...] = fit(bits.view(np.float32), to.array.shape)
     to.mark(e.mem, known)
     cells[...] = CLOSED if flags & LAST else OPEN
+    e.mem.last.clear()
 
 
 EFFECTS = {"LoadStationary": load_stationary, "Matmul": matmul}

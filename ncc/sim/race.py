@@ -32,11 +32,21 @@ def joined(a: Sequence[int], b: Sequence[int]) -> Clock:
     return tuple(map(max, a, b))
 
 
+class Drawer:
+    """The past of one column of a memory: writes, and the last read of each box by each unit."""
+
+    __slots__ = ("reads", "writes")
+
+    def __init__(self) -> None:
+        self.writes: list[Access] = []
+        self.reads: dict[tuple[Box, int], Access] = {}
+
+
 class Race:
     """The last accesses to every drawer of the memories."""
 
     def __init__(self) -> None:
-        self.drawers: dict[tuple[int, int, int], list[Access]] = {}
+        self.drawers: defaultdict[tuple[int, int, int], Drawer] = defaultdict(Drawer)
 
     def access(
         self, box: Box, write: bool, clock: Sequence[int], unit: int, position: int, by: str
@@ -45,30 +55,32 @@ class Race:
         (top, end), low, high = box.rows, box.low, box.high
         new: Access = (top, end, low, high, box, unit, position, write, by)
         for key in box.columns:
-            past = self.drawers.get(key)
-            if past is None:
-                self.drawers[key] = [new]
-                continue
+            drawer = self.drawers[key]
+            past = drawer.writes
             meet = [a for a in past if a[0] < end and top < a[1] and a[2] < high and low < a[3]]
-            gone = [a for a in meet if self._settled(a, new, clock)]
-            if len(gone) == 1:
-                past.remove(gone[0])
-            elif gone:
-                past[:] = [a for a in past if a not in gone]
+            for old in meet:
+                ordered = _ordered(old, new, clock)
+                if write and ordered and _covers(box, old[4]):
+                    past.remove(old)
+            if not write:
+                drawer.reads[box, unit] = new
+                continue
+            for old in list(drawer.reads.values()):
+                if not (old[0] < end and top < old[1] and old[2] < high and low < old[3]):
+                    continue
+                if _ordered(old, new, clock) and _covers(box, old[4]):
+                    del drawer.reads[old[4], old[5]]
             past.append(new)
 
-    def _settled(self, old: Access, new: Access, clock: Sequence[int]) -> bool:
-        """Checks two accesses whose rectangles meet; whether the new one stands for the old too."""
-        *_, other, from_, before, wrote, _ = old
-        *_, box, unit, _, write, _ = new
-        ordered = clock[from_] >= before or (from_ == unit and unit < ENGINES)
-        if not ordered and (write or wrote):
-            if overlap(box, other):
-                raise _race(old, new)
-            return False
-        if not (write and ordered) and not (not wrote and from_ == unit):
-            return False
-        return _covers(box, other)
+
+def _ordered(old: Access, new: Access, clock: Sequence[int]) -> bool:
+    """Whether the issuer of `new` knows that `old` is over; a race where it must and does not."""
+    unit = old[5]
+    if clock[unit] >= old[6] or (unit == new[5] and unit < ENGINES):
+        return True
+    if (old[7] or new[7]) and overlap(new[4], old[4]):
+        raise _race(old, new)
+    return False
 
 
 def _covers(box: Box, other: Box) -> bool:

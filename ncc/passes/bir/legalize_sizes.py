@@ -34,10 +34,11 @@ from math import prod
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Operand, with_insts
 from ncc.ir.bir_opcodes import OPCODES, keyed
+from ncc.ir.bir_patterns import canonical
 from ncc.ir.dma_patterns import ROWS, STRIPES, is_transposing, sides, transposes, unequal
 from ncc.ir.dma_runs import runs
 from ncc.ir.dma_split import parted
-from ncc.ir.engine_patterns import complaints, misfit
+from ncc.ir.engine_patterns import COUNT, complaints, misfit
 from ncc.ir.locations import Owned, owners
 from ncc.ir.walks import Joint, merged, together
 from ncc.passes.base import define
@@ -91,21 +92,41 @@ def engine(inst: Inst, owned: dict[str, Owned]) -> list[Inst]:
     joints = together([ap.ap[1:] for ap in operands])
     if joints is None:
         raise bad
-    free = OPCODES[inst.opcode].free
-    inner, outer = cut(merged(joints), free)
-    if prod(num for num, _ in outer) > PIECES:
-        raise bad
     found: list[Inst] = []
-    for at in product(*(range(num) for num, _ in outer)):
-        new: list[Operand] = []
-        for k, ap in enumerate(operands):
-            offset = ap.offset + sum(i * steps[k] for i, (_, steps) in zip(at, outer, strict=True))
-            pairs = tuple((steps[k], num) for num, steps in inner) or ((1, 1),)
-            new.append(Ap(ap.loc, ap.dtype, (ap.ap[0], *pairs), offset))
-        ins = (*new[: len(new) - len(inst.outs)], *inst.ins[walked:])
-        found.append(piece(inst, len(found), ins, tuple(new[len(new) - len(inst.outs) :])))
-    if bad := complaints(found[0], owned, ME):
-        raise bad
+    for part, start in chunks(merged(joints), (0,) * len(operands)):
+        inner, outer = cut(part, OPCODES[inst.opcode].free)
+        if prod(num for num, _ in outer) > PIECES:
+            raise bad
+        for at in product(*(range(num) for num, _ in outer)):
+            new: list[Operand] = []
+            for k, ap in enumerate(operands):
+                jumps = [i * steps[k] for i, (_, steps) in zip(at, outer, strict=True)]
+                pairs = canonical((ap.ap[0], *((steps[k], num) for num, steps in inner)))
+                new.append(Ap(ap.loc, ap.dtype, pairs, ap.offset + start[k] + sum(jumps)))
+            split = len(new) - len(inst.outs)
+            ins = (*new[:split], *inst.ins[walked:])
+            found.append(piece(inst, len(found), ins, tuple(new[split:])))
+    for one in found:
+        if bad := complaints(one, owned, ME):
+            raise bad
+    return found
+
+
+def chunks(
+    joints: list[Joint], start: tuple[int, ...]
+) -> list[tuple[list[Joint], tuple[int, ...]]]:
+    """A walk in parts of at most 65535 elements each, with where each part begins."""
+    if prod(num for num, _ in joints) <= COUNT:
+        return [(joints, start)]
+    (num, steps), *rest = joints
+    size = COUNT // prod(n for n, _ in rest)
+    found: list[tuple[list[Joint], tuple[int, ...]]] = []
+    for at in range(0, num, max(size, 1)):
+        here = tuple(a + at * s for a, s in zip(start, steps, strict=True))
+        if size:
+            found.append(([(min(size, num - at), steps), *rest], here))
+        else:
+            found += chunks(rest, here)
     return found
 
 
@@ -114,10 +135,6 @@ def cut(joints: list[Joint], free: int) -> tuple[list[Joint], list[Joint]]:
     inner: list[Joint] = []
     outer: list[Joint] = []
     for num, steps in joints:
-        parts = next((k for k in range(2, PIECES + 1) if num % k == 0 and num // k <= 0xFFFF), 0)
-        if num > 0xFFFF and parts:
-            outer.append((parts, tuple(s * (num // parts) for s in steps)))
-            num //= parts
         wide = any(misfit(((1, 1), (s, num)), free) for s in steps)
         (outer if wide else inner).append((num, steps))
     while len(inner) > free:

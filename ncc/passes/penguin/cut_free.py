@@ -1,10 +1,27 @@
 """Cut every list of free axes to what one tile holds inside a partition.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        m, n, k = axis("m n k")
+        TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
+            contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
+            group=0, cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128),))
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        m, n, k = axis("m n k")
+        TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
+            contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
+            group=0,
+            cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128), Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
 
 Why: a matmul's result must fit one PSUM bank, 512 numbers of 4 bytes a partition, so the moving
 operand's free axes are cut there. Axes that are summed over are never cut here: a contraction loops
@@ -31,7 +48,7 @@ from ncc.passes.base import define
 from ncc.target import Target
 
 Point = tuple[int, int]  # axes that stay whole, fastest first, and elements of the next one
-Key = tuple[int, tuple[int, ...], tuple[int, ...]]
+Key = tuple[str, int, tuple[int, ...], tuple[int, ...]]
 
 
 def free_axes(op: TensorOp) -> list[Sized]:
@@ -70,10 +87,11 @@ def cut(op: TensorOp, point: Point) -> Cut:
 
 def key(op: TensorOp) -> Key:
     """Ops with one key may share a loop nest: one group, one shape, the same dimensions on
-    partitions."""
+    partitions. A transpose shares its tiles with nobody."""
     sizes, written = sizes_of(op), axes_written(op)
     places = tuple(written.index(name) for name in partition_of(op) if sizes[name] > 1)
-    return op.group, tuple(sizes[name] for name in written), places
+    alone = op.name if isinstance(op, TensorTransposeOp) else ""
+    return alone, op.group, tuple(sizes[name] for name in written), places
 
 
 def apply(module: Function, target: Target) -> Function:

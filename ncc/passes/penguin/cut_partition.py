@@ -1,10 +1,26 @@
 """Cut every list of partition axes to the machine's 128 partitions.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        m, n, k = axis("m n k")
+        TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
+            contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
+            group=0)
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        m, n, k = axis("m n k")
+        TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
+            contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
+            group=0, cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128),))
 
 Why: an engine works on at most 128 partitions at once, so what a list has beyond that becomes
 loops. The list is cut at its slowest axis that still takes part: everything faster stays whole in

@@ -1,10 +1,40 @@
 """Turn whole-tensor ops into loops over tiles that fit the machine.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        m, n, k = axis("m n k")
+        TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
+            contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
+            group=0,
+            cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128), Cut("stationary", loops=(), tiles=("m",)), Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        w_t = tensor("w_t", "float32", (3, 128, 600), home="sbuf", blocks=1)
+        x_t = tensor("x_t", "float32", (3, 128, 70), home="sbuf", blocks=1)
+        y_acc = tensor("y_acc", "float32", (2, 70, 512), home="sbuf", blocks=1, ring=True)
+        k_i, m, n_w, n_i = axis("k_i m n_w n_i")
+        for k_o in loop("k_o", 3, "parallel"):
+            TileCopyOp("load_x", x_t[k_o, k_i, m], par=axes(k_i=min(128, 300-128*k_o)),
+                free=axes(m=70), src=x[k_i+128*k_o, m])
+            TileCopyOp("load_w", w_t[k_o, k_i, n_w], par=axes(k_i=min(128, 300-128*k_o)),
+                free=axes(n_w=600), src=w[k_i+128*k_o, n_w])
+        for n_o in loop("n_o", 2, "parallel"):
+            for k_o in loop("k_o", 3, "accumulate"):
+                MatMulOp("y", y_acc[(n_o)%2, m, n_i], par=axes(m=70),
+                    free=axes(n_i=min(512, 600-512*n_o)), stationary=x_t[k_o, k_i, m],
+                    moving=w_t[k_o, k_i, n_i+512*n_o], contract=axes(k_i=min(128, 300-128*k_o)),
+                    accumulate=("k_o",))
+            TileCopyOp("store_y", y[m, n_i+512*n_o], par=axes(m=70),
+                free=axes(n_i=min(512, 600-512*n_o)), src=y_acc[(n_o)%2, m, n_i])
 
 Why: from here on the program says what moves where, and when. Each nest walks its batch axes, then
 panels of moving columns, then rows of stationary tiles, then the tiles of a panel, and innermost the

@@ -1,10 +1,40 @@
 """Put what the PE array writes into PSUM, and copy out of it what cannot be read there.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        y = tensor("y", "float32", (70, 40), kind="output", home="dram")
+        x_n = tensor("x_n", "float32", (70, 90), home="sbuf")
+        x_t = tensor("x_t", "float32", (90, 70), home="sbuf")
+        w_t = tensor("w_t", "float32", (90, 40), home="sbuf")
+        y_acc = tensor("y_acc", "float32", (70, 40), home="sbuf")
+        k, m, n = axis("k m n")
+        TileTransposeOp("turn", x_t[k, m], par=axes(k=90), free=axes(m=70), src=x_n[m, k],
+            kind="pe", engines=("PE",))
+        MatMulOp("y", y_acc[m, n], par=axes(m=70), free=axes(n=40), stationary=x_t[k, m],
+            moving=w_t[k, n], contract=axes(k=90), engines=("PE",))
+        TileCopyOp("store_y", y[m, n], par=axes(m=70), free=axes(n=40), src=y_acc[m, n])
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        y = tensor("y", "float32", (70, 40), kind="output", home="dram")
+        x_n = tensor("x_n", "float32", (70, 90), home="sbuf")
+        x_t = tensor("x_t", "float32", (90, 70), home="sbuf")
+        w_t = tensor("w_t", "float32", (90, 40), home="sbuf")
+        y_acc = tensor("y_acc", "float32", (70, 40), home="psum")
+        x_p = tensor("x_p", "float32", (90, 70), home="psum")
+        y_t = tensor("y_t", "float32", (70, 40), home="sbuf")
+        k, m, n = axis("k m n")
+        TileTransposeOp("turn", x_p[k, m], par=axes(k=90), free=axes(m=70), src=x_n[m, k],
+            kind="pe", engines=("PE",))
+        TensorCopyOp("evict_turn", x_t[k, m], par=axes(k=90), free=axes(m=70), src=x_p[k, m],
+            engines=("DVE",))
+        MatMulOp("y", y_acc[m, n], par=axes(m=70), free=axes(n=40), stationary=x_t[k, m],
+            moving=w_t[k, n], contract=axes(k=90), engines=("PE",))
+        TensorCopyOp("evict_y", y_t[m, n], par=axes(m=70), free=axes(n=40), src=y_acc[m, n],
+            engines=("DVE",))
+        TileCopyOp("store_y", y[m, n], par=axes(m=70), free=axes(n=40), src=y_t[m, n])
 
 Why: the PE array writes PSUM only, and only ACT and DVE can read it. A DMA, the PE array itself and the
 second operand of a two-tile instruction need a copy in SBUF; the first op of an epilogue reads the

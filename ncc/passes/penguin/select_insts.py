@@ -1,10 +1,33 @@
 """Choose the machine's instruction for every elementwise op, and the engines that may run it.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        y_acc = tensor("y_acc", "float32", (70, 40), home="sbuf")
+        bias_t = tensor("bias_t", "float32", (70, 1), home="sbuf")
+        a_t = tensor("a_t", "float32", (70, 40), home="sbuf")
+        b_t = tensor("b_t", "float32", (70, 40), home="sbuf")
+        z_t = tensor("z_t", "bfloat16", (70, 40), home="sbuf")
+        m, n = axis("m n")
+        TileElementwiseOp("a", a_t[m, n], par=axes(m=70), free=axes(n=40), op="add",
+            srcs=(y_acc[m, n], bias_t[m, 0]))
+        TileElementwiseOp("b", b_t[m, n], par=axes(m=70), free=axes(n=40), op="maximum",
+            srcs=(a_t[m, n], 0.0))
+        TileElementwiseOp("z", z_t[m, n], par=axes(m=70), free=axes(n=40), op="add",
+            srcs=(b_t[m, n], y_acc[m, n]))
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        y_acc = tensor("y_acc", "float32", (70, 40), home="sbuf")
+        bias_t = tensor("bias_t", "float32", (70, 1), home="sbuf")
+        b_t = tensor("b_t", "float32", (70, 40), home="sbuf")
+        z_t = tensor("z_t", "bfloat16", (70, 40), home="sbuf")
+        m, n = axis("m n")
+        ActivationOp("b", b_t[m, n], par=axes(m=70), free=axes(n=40), src=y_acc[m, n], func="Relu",
+            engines=("Activation",), bias=bias_t[m, 0])
+        TensorTensorOp("z", z_t[m, n], par=axes(m=70), free=axes(n=40), op="add", src0=b_t[m, n],
+            src1=y_acc[m, n], engines=("DVE",))
 
 Why: the engines differ. DVE combines two tiles, or a tile with a number or with a column of one value a
 partition; ACT computes func(x + bias) with such a column for free; both copy and convert. A sum
@@ -14,6 +37,8 @@ pool engine is left out: it cannot reach PSUM, where most of these operands will
 """
 
 from __future__ import annotations
+
+import math
 
 import attrs
 
@@ -106,7 +131,9 @@ class Selection:
             ):
                 self.charge("DVE", op, visits)
                 return [TensorTensorOp(*place, ALU[name], x, y, engines=DVE, origin=origin)]
-            case "maximum", (View() as x, 0.0) if self.idle() == "Activation":
+            case "maximum", (View() as x, float() as least) if relu(least) and (
+                self.idle() == "Activation"
+            ):
                 self.charge("Activation", op, visits)
                 return [ActivationOp(*place, x, "Relu", engines=ACT, origin=origin)]
             case name, (x, y):
@@ -168,8 +195,8 @@ class Selection:
         match op, then:
             case (
                 TileElementwiseOp(op="add", srcs=(View() as a, View() as b), dst=View(name)),
-                TileElementwiseOp(op="maximum", srcs=(View() as c, 0.0)),
-            ) if c == op.dst and (then.par, then.free) == (op.par, op.free):
+                TileElementwiseOp(op="maximum", srcs=(View() as c, float() as least)),
+            ) if c == op.dst and relu(least) and (then.par, then.free) == (op.par, op.free):
                 tile, column = (b, a) if is_column(a, op.free) else (a, b)
                 alone = len(self.reads.get(name, ())) == 1 and self.writes[name] == 1
                 wide = (
@@ -198,6 +225,11 @@ class Selection:
     def idle(self) -> str:
         """The engine with less work so far."""
         return "Activation" if self.work["Activation"] < self.work["DVE"] else "DVE"
+
+
+def relu(least: float) -> bool:
+    """Max with this number is ACT's Relu bit for bit: 0, and not the negative one."""
+    return least == 0.0 and math.copysign(1.0, least) > 0
 
 
 def elements(free: tuple[Axis, ...]) -> int:

@@ -1,10 +1,33 @@
 """Give every accumulator 32 bits and every matmul operands that the PE array takes together.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        y = tensor("y", "bfloat16", (70, 40), kind="output", home="dram")
+        x_t = tensor("x_t", "float32", (2, 128, 70), home="sbuf", blocks=1)
+        w_t = tensor("w_t", "float32", (2, 128, 40), home="sbuf", blocks=1)
+        y_acc = tensor("y_acc", "bfloat16", (70, 40), home="sbuf")
+        m, n, k = axis("m n k")
+        for k_o in loop("k_o", 2, "accumulate"):
+            MatMulOp("y", y_acc[m, n], par=axes(m=70), free=axes(n=40), stationary=x_t[k_o, k, m],
+                moving=w_t[k_o, k, n], contract=axes(k=128), accumulate=("k_o",))
+        TileCopyOp("store_y", y[m, n], par=axes(m=70), free=axes(n=40), src=y_acc[m, n])
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        y = tensor("y", "bfloat16", (70, 40), kind="output", home="dram")
+        x_t = tensor("x_t", "float32", (2, 128, 70), home="sbuf", blocks=1)
+        w_t = tensor("w_t", "float32", (2, 128, 40), home="sbuf", blocks=1)
+        y_acc = tensor("y_acc", "float32", (70, 40), home="sbuf")
+        y_acc_r = tensor("y_acc_r", "bfloat16", (70, 40), home="sbuf")
+        m, n, k = axis("m n k")
+        for k_o in loop("k_o", 2, "accumulate"):
+            MatMulOp("y", y_acc[m, n], par=axes(m=70), free=axes(n=40), stationary=x_t[k_o, k, m],
+                moving=w_t[k_o, k, n], contract=axes(k=128), accumulate=("k_o",))
+        TileElementwiseOp("round_y_acc", y_acc_r[m, n], par=axes(m=70), free=axes(n=40), op="copy",
+            srcs=(y_acc[m, n],))
+        TileCopyOp("store_y", y[m, n], par=axes(m=70), free=axes(n=40), src=y_acc_r[m, n])
 
 Why: the PE array adds up in fp32 whatever its operands are, and PSUM holds nothing narrower. The
 result's own type appears where the sum leaves the accumulator, so the one rounding that the source

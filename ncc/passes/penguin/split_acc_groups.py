@@ -1,10 +1,47 @@
 """Split accumulation groups that hold a PSUM bank for too many matmuls.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x_t = tensor("x_t", "bfloat16", (1400, 128, 70), home="sbuf", blocks=1)
+        w_t = tensor("w_t", "bfloat16", (1400, 128, 40), home="sbuf", blocks=1)
+        y_acc = tensor("y_acc", "float32", (70, 40), home="psum")
+        y_t = tensor("y_t", "bfloat16", (70, 40), home="sbuf")
+        m, n, k = axis("m n k")
+        for k_o in loop("k_o", 1400, "accumulate"):
+            MatMulOp("y", y_acc[m, n], par=axes(m=70), free=axes(n=40), stationary=x_t[k_o, k, m],
+                moving=w_t[k_o, k, n], contract=axes(k=128), engines=("PE",), accumulate=("k_o",))
+        TensorCopyOp("evict_y", y_t[m, n], par=axes(m=70), free=axes(n=40), src=y_acc[m, n],
+            engines=("DVE",))
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x_t = tensor("x_t", "bfloat16", (1400, 128, 70), home="sbuf", blocks=1)
+        w_t = tensor("w_t", "bfloat16", (1400, 128, 40), home="sbuf", blocks=1)
+        y_acc = tensor("y_acc", "float32", (70, 40), home="psum")
+        y_t = tensor("y_t", "bfloat16", (70, 40), home="sbuf")
+        y_sum = tensor("y_sum", "float32", (70, 40), home="sbuf", ring=True)
+        m, n, k = axis("m n k")
+        for k_o in loop("k_o", 467, "accumulate"):
+            MatMulOp("y", y_acc[m, n], par=axes(m=70), free=axes(n=40), stationary=x_t[k_o, k, m],
+                moving=w_t[k_o, k, n], contract=axes(k=128), engines=("PE",), accumulate=("k_o",))
+        TensorCopyOp("sum_y", y_sum[m, n], par=axes(m=70), free=axes(n=40), src=y_acc[m, n],
+            engines=("DVE",))
+        for k_o in loop("k_o", 467, "accumulate"):
+            MatMulOp("y_1", y_acc[m, n], par=axes(m=70), free=axes(n=40),
+                stationary=x_t[k_o+467, k, m], moving=w_t[k_o+467, k, n], contract=axes(k=128),
+                engines=("PE",), accumulate=("k_o",))
+        TensorTensorOp("sum_y_1", y_sum[m, n], par=axes(m=70), free=axes(n=40), op="add",
+            src0=y_acc[m, n], src1=y_sum[m, n], engines=("DVE",))
+        for k_o in loop("k_o", 466, "accumulate"):
+            MatMulOp("y_2", y_acc[m, n], par=axes(m=70), free=axes(n=40),
+                stationary=x_t[k_o+934, k, m], moving=w_t[k_o+934, k, n], contract=axes(k=128),
+                engines=("PE",), accumulate=("k_o",))
+        TensorTensorOp("sum_y_2", y_sum[m, n], par=axes(m=70), free=axes(n=40), op="add",
+            src0=y_acc[m, n], src1=y_sum[m, n], engines=("DVE",))
+        TensorCopyOp("evict_y", y_t[m, n], par=axes(m=70), free=axes(n=40), src=y_sum[m, n],
+            engines=("DVE",))
 
 Why: a group keeps its bank from its first matmul to its last, so a very long contraction would leave
 the other engines nothing to do and the bank unavailable to any other result. Groups of bounded
@@ -81,7 +118,9 @@ class Splitting:
         full, rest = divmod(loop.trips, trips)
         found = [*self.part(loop, matmul, trips, Affine(), first=True)]
         number = self.fresh(f"{loop.axis}_g")
-        if full > 1:
+        if full == 2:
+            found += self.part(loop, matmul, trips, Affine(trips))
+        elif full > 2:
             base = Affine(trips, ((number, trips),))
             more = self.part(loop, matmul, trips, base)
             found.append(Loop(number, full - 1, "sequential", tuple(more), loop.origin))

@@ -1,10 +1,28 @@
 """Cut the stationary axes of every contraction, which completes its tile for the PE array.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        m, n, k = axis("m n k")
+        TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
+            contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
+            group=0,
+            cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128), Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float32", (300, 70), kind="input", home="dram")
+        w = tensor("w", "float32", (300, 600), kind="input", home="dram")
+        y = tensor("y", "float32", (70, 600), kind="output", home="dram")
+        m, n, k = axis("m n k")
+        TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
+            contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
+            group=0,
+            cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128), Cut("stationary", loops=(), tiles=("m",)), Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
 
 Why: the PE array holds a stationary tile of at most 128 rows (the contraction) by 128 columns, and
 streams a moving tile of at most 512 columns past it. With all three cut, the loops say what one

@@ -1,10 +1,20 @@
 """Carry float8_e4m3fn values in bfloat16 on a target that has no such type.
 
 Before:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "float8_e4m3fn", (8, 4), kind="input", home="dram")
+        x_t = tensor("x_t", "float8_e4m3fn", (8, 4), home="sbuf")
+        k, m = axis("k m")
+        TileCopyOp("load_x", x_t[k, m], par=axes(k=8), free=axes(m=4), src=x[k, m])
 
 After:
-    PLACEHOLDER
+    from ncc.penguin import *
+    with function("layer") as f:
+        x = tensor("x", "bfloat16", (8, 4), kind="input", home="dram", declared="float8_e4m3fn")
+        x_t = tensor("x_t", "bfloat16", (8, 4), home="sbuf")
+        k, m = axis("k m")
+        TileCopyOp("load_x", x_t[k, m], par=axes(k=8), free=axes(m=4), src=x[k, m])
 
 Why: bfloat16 holds every value of float8_e4m3fn, so operands lose nothing; trn3 has the type and
 keeps it. The input says which type the source declared, because whoever runs the program still
