@@ -134,6 +134,8 @@ def write_outputs(path: str, outputs: Sequence[Array]) -> None:
 
     arrays = {f"out{i}": stored(array) for i, array in enumerate(outputs)}
     target = Path(path)
+    if target.is_dir() or not target.parent.is_dir():
+        raise UsageError("NCC003", f"{path} cannot be written: it is a folder, or lies in none")
     handle, temporary = tempfile.mkstemp(dir=target.parent or Path(), suffix=".npz")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ncc import pack
-from ncc.ir.isa_text import parse
+from ncc.encode.text import parse
 from ncc.pack.archive import gzip_bytes, tar_bytes, tar_header
 from ncc.pack.members import json_bytes
 from ncc.pack.record import HEADER, checksum, digest_of, header_bytes

@@ -148,7 +148,7 @@ def test_a_transposed_load_is_repeated_with_its_keys():
     assert same(m, after)
 
 
-def test_a_ring_is_never_spilled():
+def test_what_even_one_buffer_of_a_ring_cannot_have_is_refused():
     p = Program()
     p.dram("x", (128, 8), kind="ExternalInput")
     p.dram("y", (128, 8), kind="ExternalOutput")
@@ -166,6 +166,38 @@ def test_a_ring_is_never_spilled():
         "trn2,sbuf=32 has 32: o 32 bytes and r_0 32 bytes "
         "(make the tiles smaller, or keep fewer of them at a time)"
     )
+
+
+def rings(count=6):
+    """Two double buffers in SBUF and two in PSUM, whose turns overlap."""
+    p = Program()
+    p.dram("x", (4, 8 * count), kind="ExternalInput")
+    p.dram("y", (8, 8 * count), kind="ExternalOutput")
+    a = p.tile("a", 4, 8, count=2, ring=True)
+    b = p.tile("b", 8, 8, count=2, ring=True)
+    ps = p.tile("p", 8, 8, memory="PSUM", count=2, ring=True)
+    q = p.tile("q", 8, 8, memory="PSUM", count=2, ring=True)
+    for n in range(count):
+        t = n % 2
+        p.load(a[t], p.at("x", 4, 8, offset=8 * n))
+        p.matmul(ps[t], a[t], a[t])
+        p.matmul(q[t], a[t], a[t])
+        p.copy(b[t], ps[t])
+        p.op("TensorTensor", "DVE", [b[t]], [b[t], q[t]], op="add")
+        p.save(p.at("y", 8, 8, offset=8 * n), b[t])
+    return p.module()
+
+
+def test_rings_take_turns_where_memory_does_not_hold_them():
+    m = rings()
+    roomy = through(m, TRN2, *PASSES)
+    assert len({x.bank for x in locs(roomy).values() if x.type == "PSUM"}) == 4
+    tight = TRN2.limited(sbuf=96, psum=2)
+    after = through(m, tight, *PASSES)
+    assert complaints(after, tight, *PLACED) == []
+    assert max(x.bank for x in locs(after).values() if x.type == "PSUM") == 1
+    assert same(m, after)
+    assert not any(s.ring for s in after.main.sets if s.memory == "PSUM")
 
 
 def random_program(seed):

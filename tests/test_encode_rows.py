@@ -18,12 +18,13 @@ from ncc.encode.bundle import (
 from ncc.encode.codec import SIZE
 from ncc.encode.legal import complaints
 from ncc.encode.tables import ROWS, Field, width
+from ncc.encode.text import read_bundle, show_bundle
 from ncc.encode.values import bits_f32, f32_bits
 from ncc.errors import NccError
 from ncc.ir.core import NOWHERE
 from ncc.ir.isa import At, Band, Bundle, Dram
-from ncc.ir.isa_text import read_bundle, show_bundle
 from ncc.ir.text import split_words
+from ncc.rules import rules
 from ncc.target import TARGETS
 
 FEW = settings(derandomize=True, max_examples=15, deadline=None)
@@ -119,6 +120,8 @@ def test_decode_inverts_encode_and_the_listing_reads_back(name):
         assert len(raw) == SIZE
         assert decode_bundle(raw, gen) == bundle
         assert read_bundle(split_words(show_bundle(bundle)), gen, NOWHERE) == bundle
+        for wrong in complaints(bundle, gen, TARGETS["trn2"], row.engines[0]):
+            assert wrong.code in rules(), f"{wrong.code} has no page"
 
     holds()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from isa_programs import MIXED, matmul
 
-from ncc.ir.isa_laws import LAWS, nodes, signature
-from ncc.ir.isa_text import parse
+from ncc.encode.laws import LAWS, nodes, signature
+from ncc.encode.text import parse
 from ncc.target import TARGETS
 
 

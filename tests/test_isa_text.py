@@ -6,9 +6,8 @@ import pytest
 from isa_programs import MIXED, matmul
 
 from ncc.encode.bundle import encode_bundle
-from ncc.errors import NccError
-from ncc.ir.isa_text import parse, show
-from ncc.ir.isa_words import (
+from ncc.encode.text import parse, show
+from ncc.encode.words import (
     read_at,
     read_band,
     read_imm,
@@ -18,6 +17,7 @@ from ncc.ir.isa_words import (
     show_update,
     show_wait,
 )
+from ncc.errors import NccError
 
 
 @pytest.mark.parametrize("text", [matmul(), MIXED], ids=["matmul", "mixed"])

@@ -115,17 +115,17 @@ def outcome(program, x, seed):
 def test_no_race_means_one_result():
     x = np.random.default_rng(0).normal(size=(2, WIDTH)).astype(np.float32)
     good = bad = 0
-    for seed in range(150):
+    for seed in range(60):
         program = generated(seed)
         code, want = outcome(program, x, None)
         assert code in ("", "NCC902"), code
-        for other in range(5):
+        for other in range(3):
             again, got = outcome(program, x, other)
             assert again == code, (seed, other)
             if want is not None:
                 np.testing.assert_array_equal(got, want)
         good, bad = good + (code == ""), bad + (code != "")
-    assert good >= 15 and bad >= 15, (good, bad)
+    assert good >= 8 and bad >= 8, (good, bad)
 
 
 def test_softmax_of_rows_from_bundles():

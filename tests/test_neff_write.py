@@ -19,9 +19,9 @@ from isa_programs import MIXED, matmul
 from neff_files import FORMS
 
 from ncc import pack
-from ncc.ir import neff_text
-from ncc.ir.isa_text import parse
-from ncc.ir.neff_laws import LAWS, signature
+from ncc.encode.text import parse
+from ncc.pack import text as neff_text
+from ncc.pack.laws import LAWS, signature
 from ncc.pack.listing import asm, disasm
 from ncc.target import TARGETS
 
@@ -135,7 +135,7 @@ def test_a_program_without_dma_is_version_1():
 def test_equal_programs_give_equal_bytes_in_any_process():
     code = (
         "import hashlib\nfrom isa_programs import MIXED\nfrom ncc import pack\n"
-        "from ncc.ir.isa_text import parse\n"
+        "from ncc.encode.text import parse\n"
         "print(hashlib.sha256(pack.to_bytes(pack.build(parse(MIXED)))).hexdigest())"
     )
     path = os.pathsep.join(sys.path)
@@ -215,7 +215,7 @@ def test_a_printed_stage_that_cannot_be_read_is_refused(line, said):
 
 @PROGRAMS
 def test_laws_hold_and_signatures_agree(text):
-    from ncc.ir import isa_laws
+    from ncc.encode import laws as isa_laws
 
     program = parse(text)
     neff = pack.build(program)

@@ -115,22 +115,35 @@ def test_adding_to_a_value_of_the_program_takes_no_start():
     assert flags(done) == [4, 6, 3]
 
 
+@pytest.mark.parametrize("words", ["P P+ P+ rp Q Q+ rq", "P Q P+ Q+ rp rq", "P P+ rp P+ rp Q rq"])
+def test_flags_that_are_there_give_the_same_flags(words: str):
+    once = load("bir.mm_acc_flags").apply(build(words), TRN2)
+    assert flags(load("bir.mm_acc_flags").apply(once, TRN2)) == flags(once)
+
+
 def test_a_part_that_is_written_over_needs_its_place_no_more():
     text = show(build("P rp Q rq")).replace("i2 = Matmult PE q:", "i2 = Matmult PE p:")
-    text = text.replace("i2 = Matmult PE p:float32[[4,8],[1,4]] <- xs:bfloat16[[4,16],[1,4]]", "i2 = Matmult PE p:float32[[4,8],[1,2]] <- xs:bfloat16[[4,16],[1,2]]")
-    text = text.replace("<- q:float32[[4,8],[1,4]]", "<- p:float32[[4,8],[1,2]]").replace("b:float32[[4,8],[1,4]] <- p", "b:float32[[4,8],[1,2]] <- p")
+    text = text.replace(
+        "i2 = Matmult PE p:float32[[4,8],[1,4]] <- xs:bfloat16[[4,16],[1,4]]",
+        "i2 = Matmult PE p:float32[[4,8],[1,2]] <- xs:bfloat16[[4,16],[1,2]]",
+    )
+    text = text.replace("<- q:float32[[4,8],[1,4]]", "<- p:float32[[4,8],[1,2]]").replace(
+        "b:float32[[4,8],[1,4]] <- p", "b:float32[[4,8],[1,2]] <- p"
+    )
     assert flags(load("bir.mm_acc_flags").apply(parse(text), TRN2)) == [3, 3]
 
 
 def test_a_value_that_is_added_to_later_is_not_zeroed():
-    with pytest.raises(NccError, match="NCC603 i1: the group of i1 .* would zero i0"):
+    with pytest.raises(NccError, match=r"NCC603 i1: the group of i1 .* would zero i0"):
         load("bir.mm_acc_flags").apply(build("op Q P+ rp rq"), TRN2)
 
 
 def test_zeros_that_somebody_reads_are_not_zeroed_by_a_start():
     made = build("zp P+ rp Q rq")
     wide = "      i9 = TensorCopy DVE a:float32[[4,8],[1,4]] <- q:float32[[4,8],[1,4]]\n"
-    text = show(made).replace("      i0 = Memset", "      i8 = Memset DVE q:float32[[4,8],[1,4]]\n      i0 = Memset")
+    text = show(made).replace(
+        "      i0 = Memset", "      i8 = Memset DVE q:float32[[4,8],[1,4]]\n      i0 = Memset"
+    )
     text = text.replace("      i2 = ", f"{wide}      i2 = ")
     assert flags(load("bir.mm_acc_flags").apply(parse(text), TRN2)) == [6, 3]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 import pytest
-from order_programs import TAIL, TRN2, module, seed, through, whole
+from order_programs import TAIL, TRN2, chip, dram, module, seed, through, whole
 from order_random import flagged, program
 
 from ncc.errors import NccError
@@ -75,3 +75,41 @@ def test_the_machine_reports_every_wait_that_is_taken_out():
         with pytest.raises(NccError):
             run_isa(load("output.encode").apply(cut, TRN2), TRN2, ones)
     assert taken == 10
+
+
+def softmax() -> Module:
+    """The softmax of the rows of [128, 512], as the reference's dry run has it."""
+    sets = (
+        dram("x", "float32", (128, 512), "ExternalInput"),
+        dram("y", "float32", (128, 512), "ExternalOutput"),
+        chip("t", "float32", (128, 512), (0,)),
+        chip("e", "float32", (128, 512), (2048,)),
+        chip("m", "float32", (128, 1), (4096,)),
+        chip("s", "float32", (128, 1), (4100,)),
+        chip("r", "float32", (128, 1), (4104,)),
+    )
+    x, y, t, e = (whole(name, "float32", 128, 512) for name in "xyte")
+    m, s, r = (whole(name, "float32", 128, 1) for name in "msr")
+    most = (("axis", "X"), ("negate", True), ("op", "max"))
+    power = (("acc", "ZeroAccumulate"), ("func", "Exp"))
+    insts = [
+        Inst("i0", "Load", "DMA", (x,), (t,)),
+        Inst("i1", "TensorReduce", "DVE", (t,), (m,), most),
+        Inst("i2", "Activation", "Activation", (t, m), (e,), power),
+        Inst("i3", "ActivationReadAccumulator", "Activation", (), (s,)),
+        Inst("i4", "Reciprocal", "DVE", (s,), (r,)),
+        Inst("i5", "TensorScalarPtr", "DVE", (e, r), (e,), (("op0", "mult"),)),
+        Inst("i6", "Save", "DMA", (e,), (y,)),
+    ]
+    return module(sets, insts)
+
+
+def test_softmax_runs_from_its_bytes():
+    x = np.random.default_rng(4).normal(size=(128, 512)).astype(np.float32)
+    made = load("output.encode").apply(through(softmax(), *TAIL), TRN2)
+    assert [len(s.bundles) for s in made.streams] == [0, 5, 0, 4, 2]
+    power = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    for order in (None, 0, 1):
+        (got,) = run_isa(made, TRN2, [x], seed=order)
+        want = power / power.sum(axis=1, keepdims=True)
+        assert np.abs(got - want).max() < 1e-7

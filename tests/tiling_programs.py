@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
+from collections import Counter
+from importlib import import_module
 
 import attrs
 import numpy as np
@@ -18,6 +21,7 @@ from ncc.ir.penguin import (
     View,
     axis_index,
 )
+from ncc.ir.tile_walk import nested
 from ncc.target import target
 
 PASSES = (
@@ -253,3 +257,21 @@ def generated(seed):
             )
             return p.done(*outputs), machine
     return p.done(*outputs, value), machine
+
+
+def through(function, machine, last=PASSES[-1]):
+    """The function after the passes of tiling, up to and with `last`."""
+    machine = target(machine) if isinstance(machine, str) else machine
+    for name in PASSES:
+        function = import_module(f"ncc.passes.penguin.{name}").PASS.apply(function, machine)
+        if name == last:
+            break
+    return function
+
+
+def count(function):
+    """How often each kind of tile op runs."""
+    found = Counter()
+    for op, loops in nested(function.body):
+        found[type(op).__name__] += math.prod(loop.trips for loop in loops)
+    return found

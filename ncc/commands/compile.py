@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ncc.commands.shared import job, names, program_options, show_table
+from ncc.commands.shared import job, names, program_options, show_table, writable
 from ncc.driver import Observer, pass_named, walk
 from ncc.errors import UsageError
 from ncc.observe import Changes, Dump, Pictures, Prints, Statistics, Times
@@ -64,11 +64,11 @@ def compile_(output: str | None, **given: Any) -> None:
     if stage.level == "neff":
         from ncc import pack
 
-        path = Path(output or f"{Path(given['program']).stem}.neff")
+        path = writable(output or f"{Path(given['program']).stem}.neff")
         pack.write(stage.module, path, compressed=not look["uncompressed"], header=look["header"])
         click.echo(f"wrote {path} ({path.stat().st_size} bytes)", err=True)
     elif output:
-        Path(output).write_text(stage.text())
+        writable(output).write_text(stage.text())
     elif not asked:
         click.echo(stage.text(), nl=False)
 
@@ -117,7 +117,7 @@ def draw(after: str, output: str | None, **given: Any) -> None:
     stage = walk(found.stage, found.plan(pass_named(after)), [Last()])
     svg = picture(stage, last[0].before if last else None)
     if output:
-        Path(output).write_bytes(svg)
+        writable(output).write_bytes(svg)
         click.echo(f"wrote {output}", err=True)
     else:
         click.echo(svg.decode(), nl=False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ncc.commands.shared import show_table
+from ncc.commands.shared import show_table, writable
 from ncc.errors import UsageError
 
 
@@ -40,7 +40,7 @@ def asm(file: str, output: str | None, header: bool, uncompressed: bool) -> None
     from ncc import pack
     from ncc.pack.listing import asm as assemble
 
-    path = Path(output or f"{Path(file).stem}.neff")
+    path = writable(output or f"{Path(file).stem}.neff")
     try:
         text = bytes_of(file).decode()
     except UnicodeDecodeError:
@@ -88,7 +88,7 @@ def extract(file: str, member: str, output: str | None) -> None:
         names = [m.path for m in found.members]
         raise UsageError("NCC001", f"{file} has no member {member!r}", hint=nearest(member, names))
     if output:
-        Path(output).write_bytes(data)
+        writable(output).write_bytes(data)
     else:
         click.get_binary_stream("stdout").write(data)
 

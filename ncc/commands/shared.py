@@ -149,6 +149,16 @@ def last_line(fault: BaseException, file: str) -> int:
     return line
 
 
+def writable(file: str) -> Path:
+    """The path of a file that can be written; UsageError NCC003 for a folder or a lost one."""
+    path = Path(file)
+    if path.is_dir():
+        raise UsageError("NCC003", f"{file} is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError("NCC003", f"there is no folder {path.parent}")
+    return path
+
+
 def show_table(
     rows: Sequence[Mapping[str, object]], as_json: bool, columns: Iterable[str] = ()
 ) -> None:

@@ -162,9 +162,8 @@ class ContractNest:
         """Room for all steps of an operand, one block a step."""
         name = view.tensor
         blocks = (self.k.count,) if self.k.count > 1 else ()
-        return self.build.buffer(
-            self.build.tile_name(name), name, site, self.k.tiles, free, ring, blocks
-        )
+        base = self.build.tile_name(name)
+        return self.build.buffer(base, name, site, self.k.tiles, free, ring, blocks)
 
     def block(self) -> tuple[Affine, ...]:
         return (counter(self.k.trips),) if self.k.count > 1 else ()
@@ -185,19 +184,10 @@ class ContractNest:
         """The stationary tiles of every row, once and for all panels."""
         if self.in_place(self.stationary):
             return None
-        name, blocks = (
-            self.stationary.tensor,
-            tuple(count for count in (self.rows.count, self.k.count) if count > 1),
-        )
-        room = self.build.buffer(
-            self.build.tile_name(name),
-            name,
-            site,
-            self.k.tiles,
-            self.rows.tiles,
-            self.reuse.row_ring,
-            blocks,
-        )
+        name, rows, k = self.stationary.tensor, self.rows, self.k
+        blocks = tuple(count for count in (rows.count, k.count) if count > 1)
+        base, ring = self.build.tile_name(name), self.reuse.row_ring
+        room = self.build.buffer(base, name, site, k.tiles, rows.tiles, ring, blocks)
         number = (counter(self.rows.trips),) if self.rows.count > 1 else ()
         with site.loops((*self.rows.trips, *self.k.trips), "parallel", self.origin) as step:
             self.load_row(step, room, number)

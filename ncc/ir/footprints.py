@@ -244,6 +244,12 @@ def key_of(inst: Inst, name: str, default: Any = None) -> Any:
     return default
 
 
+def adds(inst: Inst) -> bool:
+    """Whether a matmul adds to its destination: its flags say so, or else `accumulate`."""
+    flag = key_of(inst, "accumulation_flag")
+    return not flag & 1 if flag else bool(key_of(inst, "accumulate", False))
+
+
 def is_copying_transpose(inst: Inst, gen: int) -> bool:
     """A PE transpose that moves bits to its destination and touches nothing else (gen3 on)."""
     return gen > 2 and bool(key_of(inst, "is_transpose", False))
@@ -300,14 +306,11 @@ class Footprints:
     def _matmul(self, inst: Inst, reads: Rects, writes: Rects) -> Access:
         if not writes or is_copying_transpose(inst, self.gen):
             return Access(reads, writes)
-        flag = key_of(inst, "accumulation_flag")
-        if flag is None:
-            adds = bool(key_of(inst, "accumulate", False))
-        elif flag & 1:
+        if adds(inst):
+            return Access((*reads, writes[0]), writes)
+        if key_of(inst, "accumulation_flag"):
             return Access(reads, (window(inst, writes[0]),))
-        else:
-            adds = True
-        return Access((*reads, writes[0]) if adds else reads, writes)
+        return Access(reads, writes)
 
     def _state(self, inst: Inst) -> tuple[list[Rect], list[Rect]]:
         """Accumulators and tables: locations that no address names."""

@@ -19,8 +19,9 @@ STREAMS = ("PE", "Activation", "Pool", "DVE", "SP")  # the wire order of engines
 
 @attrs.frozen
 class At:
-    """A tensor descriptor: start address in `space` (sb, psum) and (step, num) pairs, fastest first.
+    """A tensor descriptor: start address in `space` and (step, num) pairs, fastest first.
 
+    `space` is sb or psum, or raw for a 32-bit word in `byte` that is an address in neither.
     `partition` is the start partition and `byte` the offset inside it (PSUM: bank * 2048 + offset).
     An address without a pattern has no pairs.
     """
@@ -53,7 +54,7 @@ class Band:
 
 @attrs.frozen
 class Bundle:
-    """One 64-byte record: mnemonic of its row, event band, and fields as sorted (name, value) pairs."""
+    """One 64-byte record: mnemonic of its row, event band, fields as sorted (name, value) pairs."""
 
     op: str
     fields: tuple[tuple[str, Any], ...] = ()

@@ -79,6 +79,35 @@ class Box(NamedTuple):
         return (self.p1 - self.p0) * (self.e1 - self.e0)
 
 
+@attrs.define
+class Cover:
+    """What a run of writes has written: a box, and whether they leave no hole in it."""
+
+    box: Box | None = None
+    dense: bool = True
+
+    def add(self, ap: Ap, loc: Loc) -> None:
+        new = box_of(ap, loc)
+        self.dense = self.dense and is_solid(ap, loc)
+        if self.box is None:
+            self.box = new
+        else:
+            self.dense = self.dense and make_a_box(self.box, new)
+            self.box = self.box.joined(new)
+
+    def holds(self, box: Box) -> bool:
+        return self.box is not None and self.dense and self.box.holds(box)
+
+
+def make_a_box(a: Box, b: Box) -> bool:
+    """Whether two boxes cover the smallest box around both."""
+    if a.holds(b) or b.holds(a):
+        return True
+    if (a.p0, a.p1) == (b.p0, b.p1):
+        return a.e0 <= b.e1 and b.e0 <= a.e1
+    return (a.e0, a.e1) == (b.e0, b.e1) and a.p0 <= b.p1 and b.p0 <= a.p1
+
+
 def row_of(loc: Loc, dtype: str) -> int:
     """Elements of `dtype` in one partition of a location (in the whole of it, in DRAM)."""
     return loc.dims[1] // size_of(dtype)

@@ -16,6 +16,7 @@ from ncc.ir.footprints import (
     PSUM,
     Footprints,
     Rect,
+    adds,
     covers,
     is_copying_transpose,
     key_of,
@@ -23,7 +24,7 @@ from ncc.ir.footprints import (
 )
 
 
-@attrs.define
+@attrs.define(eq=False)
 class Value:
     """What stands in `rect` from instruction number `first` to number `last`."""
 
@@ -84,14 +85,15 @@ class Groups:
             self._begin(Value(dest, inst.name, n, n, zero=zero))
 
     def _matmul(self, n: int, inst: Inst, out: Ap, dest: Rect) -> None:
-        if not key_of(inst, "accumulate", False):
+        below = self._there(dest)
+        begins = not below and key_of(inst, "accumulation_flag")  # on zeros of an earlier START
+        if not adds(inst) or begins:
             self._open[out] = self._begin(Value(dest, inst.name, n, n, [n]))
             return
         if group := self._open.get(out):
             group.members.append(n)
             group.last = max(group.last, n)
             return
-        below = self._there(dest)
         if not below:
             said = "adds to bytes of PSUM that nothing has written"
             hint = "the first matmul of a group does not accumulate"

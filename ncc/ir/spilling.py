@@ -17,7 +17,7 @@ from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.ir.bir_patterns import canonical
 from ncc.ir.dma_split import parted
-from ncc.ir.locations import Box, Owned, box_of, fresh, is_solid, owners, reads_and_writes, row_of
+from ncc.ir.locations import Box, Cover, Owned, box_of, fresh, owners, reads_and_writes, row_of
 
 # how far apart two uses that share one copy may be, each time that a tile is spilled again
 NEAR = (16, 4, 0)
@@ -32,9 +32,12 @@ class Group:
 
     at: list[int] = attrs.field(factory=list[int])
     reads: Box | None = None
-    writes: Box | None = None
-    dense: bool = True  # the writes fill their box
+    cover: Cover = attrs.field(factory=Cover)  # of its writes
     wrote_first: bool = True  # nothing was read before something wrote all that is read
+
+    @property
+    def writes(self) -> Box | None:
+        return self.cover.box
 
 
 @attrs.define
@@ -176,34 +179,13 @@ def grouped(name: str, loc: Loc, insts: Sequence[Inst], near: int, gone: set[int
         for x in reads:
             if x.loc == name:
                 box = box_of(x, loc)
-                if not (group.writes and group.dense and group.writes.holds(box)):
+                if not group.cover.holds(box):
                     group.wrote_first = False
                 group.reads = group.reads.joined(box) if group.reads else box
         for x in writes:
             if x.loc == name:
-                note(group, x, loc)
+                group.cover.add(x, loc)
     return groups
-
-
-def note(group: Group, ap: Ap, loc: Loc) -> None:
-    """Add a write to a group; they are dense while each fills a box that continues the last."""
-    box = box_of(ap, loc)
-    if not is_solid(ap, loc):
-        group.dense = False
-    if group.writes is None:
-        group.writes = box
-        return
-    both = group.writes.joined(box)
-    if not (group.writes.holds(box) or box.holds(group.writes) or continues(group.writes, box)):
-        group.dense = False
-    group.writes = both
-
-
-def continues(a: Box, b: Box) -> bool:
-    """Whether two boxes that touch or overlap make a box."""
-    if (a.p0, a.p1) == (b.p0, b.p1):
-        return a.e0 <= b.e1 and b.e0 <= a.e1
-    return (a.e0, a.e1) == (b.e0, b.e1) and a.p0 <= b.p1 and b.p0 <= a.p1
 
 
 def needed(group: Group, written: Box | None) -> Box | None:
@@ -211,7 +193,7 @@ def needed(group: Group, written: Box | None) -> Box | None:
     if written is None:
         return None
     box = None if group.wrote_first else group.reads
-    if group.writes and not group.dense:
+    if group.writes and not group.cover.dense:
         box = box.joined(group.writes) if box else group.writes
     return box
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from ncc.encode.bundle import decode_bundle
 from ncc.encode.codec import SIZE
+from ncc.encode.laws import LAWS, nodes
+from ncc.encode.text import show
 from ncc.errors import NccError
 from ncc.ir.core import Law
 from ncc.ir.isa import Bundle, DmaQueue, Program, Stream, Var
-from ncc.ir.isa_laws import LAWS, nodes
-from ncc.ir.isa_text import show
 from ncc.ir.neff import Neff
 from ncc.pack import build, members_of
 from ncc.pack.names import ENGINES, GENERATION, subgraph

@@ -9,9 +9,9 @@ import attrs
 
 from ncc.encode.bundle import decode_stream
 from ncc.encode.codec import SIZE, by_opcode
+from ncc.encode.laws import dmas_stay_inside_variables, queues_are_declared
 from ncc.errors import NccError, Place, listed
 from ncc.ir.isa import Bundle, Program, Stream
-from ncc.ir.isa_laws import dmas_stay_inside_variables, queues_are_declared
 from ncc.pack.definition import Core, read_core, version
 from ncc.pack.names import ARCHES, ENGINES, GENERATION, GRAPH, INFO, KELF, OLD_KELF
 from ncc.pack.record import Record, check_record, digest_of

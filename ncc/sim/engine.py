@@ -75,9 +75,10 @@ class Engine:
     def dtype(self, tag: int) -> str:
         """The dtype that a wire tag means here; NCC912 for a tag that is none."""
         try:
-            return dtype_of(tag, self.mem.target)
+            found = dtype_of(tag, self.mem.target)
         except KeyError:
             raise NccError("NCC912", f"{tag:#04x} is no dtype tag") from None
+        return "float32" if found == "float32r" else found
 
     def source(self, at: At, rows: int, dtype: str) -> View:
         """A tensor operand that this bundle reads: checked, and known to the race check."""

@@ -155,6 +155,8 @@ def view(mem: Memory, at: At, rows: int, dtype: str) -> View:
 def _view(mem: Memory, at: At, rows: int, dtype: str) -> View:
     if at.space not in ("sb", "psum"):
         raise NccError("NCC900", f"address {at.byte:#010x} is neither in SBUF nor in PSUM")
+    if any(num < 1 for _, num in at.dims):
+        raise NccError("NCC912", "a pattern has a dimension of no element")
     start(at, rows)
     space = mem.sbuf if at.space == "sb" else mem.psum
     size = size_of(dtype)

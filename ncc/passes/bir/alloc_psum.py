@@ -61,6 +61,7 @@ from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand, with_insts
 from ncc.ir.colouring import INFINITE, Colouring, Node, colour
 from ncc.ir.intervals import peak, with_live
 from ncc.ir.locations import box_of, fresh, owners, row_of, with_locs
+from ncc.ir.redefinitions import without_rings
 from ncc.ir.sbuf_rectangles import table
 from ncc.passes.base import define
 from ncc.target import Target
@@ -76,9 +77,21 @@ def apply(module: Module, target: Target) -> Module:
         worth = [n for n in nodes if n.name in found.unplaced and n.cost < INFINITE]
         if not found.unplaced:
             return placed(module, found, target)
-        if not worth:
+        if worth:
+            module = spilled(module, [n.name for n in worth])
+        elif plain := unrung(module):
+            module = plain
+        else:
             raise too_many(nodes, module, target)
-        module = spilled(module, [n.name for n in worth])
+
+
+def unrung(module: Module) -> Module | None:
+    """The module without its PSUM rings, whose values then take turns as there is room."""
+    func = module.main
+    insts = func.blocks[0].insts
+    rings = {x.name for x in func.sets if x.ring and x.memory == "PSUM"}
+    found = without_rings(func.sets, insts, rings, ME) if rings else None
+    return with_insts(module, found[1], sets=with_live(*found)) if found else None
 
 
 def tiles(module: Module, target: Target) -> list[Node]:

@@ -74,6 +74,7 @@ from ncc.errors import NccError
 from ncc.ir.bir import Inst, Module, with_insts
 from ncc.ir.colouring import INFINITE
 from ncc.ir.intervals import with_live
+from ncc.ir.redefinitions import without_rings
 from ncc.ir.sbuf_rectangles import coloured, placed, rectangles, too_much
 from ncc.ir.spilling import Spiller
 from ncc.passes.base import define
@@ -97,10 +98,13 @@ def apply(module: Module, target: Target) -> Module:
             return with_insts(module, module.main.blocks[0].insts, sets=sets)
         worth = [n.name for n in nodes if n.name in found.unplaced and n.cost < INFINITE]
         insts = module.main.blocks[0].insts
-        if not worth:
+        if worth:
+            module = rewritten(module, spiller, worth)
+        elif plain := unrung(module):
+            module = plain
+        else:
             stuck = [n for n in nodes if n.cost == INFINITE]
             raise too_much(module, stuck, found.unplaced[0], spiller.roots, target)
-        module = rewritten(module, spiller, worth)
         if spiller.reloads > MOST_RELOADS:
             said = f"{spiller.reloads} reloads, more than {MOST_RELOADS}"
             raise NccError("NCC502", said, insts[0].origin.place("", ME), "make the tiles smaller")
@@ -113,6 +117,14 @@ def rewritten(module: Module, spiller: Spiller, names: list[str]) -> Module:
     for name in sorted(names):
         sets, insts = spiller.spill(name, sets, insts)
     return with_insts(module, insts, sets=with_live(sets, insts))
+
+
+def unrung(module: Module) -> Module | None:
+    """The module without its SBUF rings, whose values are then tiles like any other."""
+    func = module.main
+    rings = {x.name for x in func.sets if x.ring and x.memory == "SB"}
+    found = without_rings(func.sets, func.blocks[0].insts, rings, ME) if rings else None
+    return with_insts(module, found[1], sets=with_live(*found)) if found else None
 
 
 PASS = define(

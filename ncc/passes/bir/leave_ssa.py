@@ -43,72 +43,20 @@ see the pause and may use it. Ring buffers are left alone: their loop wants exac
 
 from __future__ import annotations
 
-import attrs
-
-from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand, with_insts
-from ncc.ir.locations import fresh, owners
-from ncc.ir.redefinitions import Version, versions
+from ncc.ir.bir import Module, with_insts
+from ncc.ir.redefinitions import parted, versions
 from ncc.passes.base import define
 from ncc.target import Target
-
-ME = "leave-ssa"
 
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
     insts = func.blocks[0].insts
-    split = versions(func.sets, insts)
-    if not split:
+    found = versions(func.sets, insts)
+    if not found:
         return module
-    owned = owners(func.sets)
-    taken = set(owned)
-    reads: dict[int, dict[str, str]] = {}
-    writes: dict[int, dict[str, str]] = {}
-    clones: list[LocSet] = []
-    for name, found in split.items():
-        for number, version in enumerate(found[1:]):
-            clone = fresh(f"{name}_SsaClone{number}", taken)
-            clones.append(cloned(*owned[name], clone))
-            rebind(version, name, clone, reads, writes)
-    new = tuple(renamed(x, reads.get(i), writes.get(i)) for i, x in enumerate(insts))
-    return with_insts(module, new, sets=(*func.sets, *clones))
-
-
-def cloned(owner: LocSet, loc: Loc, name: str) -> LocSet:
-    """A set of one location like `loc`."""
-    shape = owner.shape[owner.partition_dim :] if loc.type != "DRAM" else owner.shape
-    new = Loc(name, loc.type, loc.dims)
-    return attrs.evolve(owner, name=name, shape=shape, partition_dim=0, locs=(new,))
-
-
-def rebind(
-    version: Version,
-    old: str,
-    new: str,
-    reads: dict[int, dict[str, str]],
-    writes: dict[int, dict[str, str]],
-) -> None:
-    for at in version.reads:
-        reads.setdefault(at, {})[old] = new
-    for at in version.writes:
-        writes.setdefault(at, {})[old] = new
-
-
-def renamed(inst: Inst, reads: dict[str, str] | None, writes: dict[str, str] | None) -> Inst:
-    if reads is None and writes is None:
-        return inst
-    return attrs.evolve(
-        inst,
-        ins=tuple(moved(x, reads or {}) for x in inst.ins),
-        outs=tuple(moved(x, writes or {}) for x in inst.outs),
-        origin=inst.origin.by(ME),
-    )
-
-
-def moved(operand: Operand, names: dict[str, str]) -> Operand:
-    if type(operand) is Ap and operand.loc in names:
-        return Ap(names[operand.loc], operand.dtype, operand.ap, operand.offset)
-    return operand
+    sets, insts = parted(func.sets, insts, found, "leave-ssa")
+    return with_insts(module, insts, sets=sets)
 
 
 PASS = define(

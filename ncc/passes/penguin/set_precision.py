@@ -69,9 +69,9 @@ class Precision:
     def run(self) -> Function:
         body = rewrite(self.module.body, self.pair)
         body = self.round(body)
-        if body is self.module.body:
-            return self.module
         tensors = tuple(self.tensors[t.name] for t in self.module.tensors)
+        if body is self.module.body and tensors == self.module.tensors:
+            return self.module
         return attrs.evolve(self.module, tensors=(*tensors, *self.made), body=body)
 
     # ---- operands --------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from itertools import groupby
 
 from ncc.encode.bundle import decode_bundle
 from ncc.encode.codec import SIZE
+from ncc.encode.text import show_bundle
 from ncc.errors import NccError
-from ncc.ir.isa_text import show_bundle
 from ncc.ir.neff import Member, Neff
 from ncc.ir.text import read_value, show_value, split_words, unreadable
 from ncc.pack.names import ARCHES, GENERATION, KELF

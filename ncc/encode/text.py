@@ -18,11 +18,7 @@ from typing import Any
 
 from ncc.encode.bundle import decode_bundle, encode_bundle
 from ncc.encode.tables import ROWS
-from ncc.errors import NccError, nearest
-from ncc.ir.core import Origin
-from ncc.ir.data import DTYPES, read_data
-from ncc.ir.isa import STREAMS, Band, Bundle, DmaQueue, Program, Stream, Var
-from ncc.ir.isa_words import (
+from ncc.encode.words import (
     read_band,
     read_field,
     read_update,
@@ -32,6 +28,10 @@ from ncc.ir.isa_words import (
     show_update,
     show_wait,
 )
+from ncc.errors import NccError, nearest
+from ncc.ir.core import Origin
+from ncc.ir.data import DTYPES, read_data
+from ncc.ir.isa import STREAMS, Band, Bundle, DmaQueue, Program, Stream, Var
 from ncc.ir.text import (
     read_value,
     show_value,
