@@ -6,8 +6,10 @@ runs after every pass, always.
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -134,9 +136,23 @@ def walk(start: Stage, todo: Plan, observers: Sequence[Observer] = ()) -> Stage:
     for observer in observers:
         observer.start(start)
     stage = start
-    for name, one in todo.passes():
-        stage = _run(name, one, stage, verifier, observers)
+    with _uncollected():
+        for name, one in todo.passes():
+            stage = _run(name, one, stage, verifier, observers)
     return stage
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """No cycle collection while passes run: nodes are immutable, so they form no cycles, and
+    looking for some among millions of them takes a quarter of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 def _run(

@@ -10,6 +10,7 @@ a sum of whole numbers is exact in float32, in any order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import attrs
@@ -47,16 +48,19 @@ def largest_sum(module: Module, target: Target, inputs: Sequence[Array]) -> floa
 
 def last_place(value: Array) -> Any:
     """One unit in the last place of each element, in its own type."""
-    import ml_dtypes
-
     if value.dtype.kind in "iub":
         return np.zeros(value.shape)
-    limits: Any = ml_dtypes.finfo(value.dtype)
+    limits = limits_of(value)
     magnitude = np.abs(np.asarray(value, np.float64))
     smallest = float(limits.smallest_normal)
     clean = np.where(np.isfinite(magnitude), magnitude, 0.0)
     exponent = np.floor(np.log2(np.maximum(clean, smallest)))
     return 2.0 ** (exponent - int(limits.nmant))
+
+
+def limits_of(value: Array) -> Any:
+    """numpy's finfo, for the narrow types too."""
+    return import_module("ml_dtypes").finfo(value.dtype)  # the package's own types are loose
 
 
 def _known(module: Module, target: Target, inputs: Sequence[Array]) -> list[Known]:
@@ -97,12 +101,19 @@ def _call(computation: Computation, args: Sequence[Any], others: dict[str, Compu
     return env[computation.root]
 
 
-def _op(inst: Instruction, given: list[Known]) -> Known:
+def _exact(value: Any) -> Any:
+    if not isinstance(value, tuple):
+        return Known(value, 0.0)
+    parts: tuple[Any, ...] = value
+    return tuple(map(_exact, parts))
+
+
+def _op(inst: Instruction, given: list[Known]) -> Any:
     """One op on values with bounds."""
     values = [known.value for known in given]
-    value = hlo.MEANING[inst.opcode](inst, *values)
-    if isinstance(value, tuple):
-        return value  # a constant tuple: its parts are exact
+    value: Any = hlo.MEANING[inst.opcode](inst, *values)
+    if inst.opcode == "constant":
+        return _exact(value)
     largest = max((known.largest for known in given), default=0.0)
     errors = [known.error for known in given]
     moved = [
@@ -120,8 +131,6 @@ def _op(inst: Instruction, given: list[Known]) -> Known:
             return Known(value, np.maximum(moved[0], moved[1]), largest)
         case "convert":
             return Known(value, moved[0] + last_place(value), largest)
-        case "constant":
-            return Known(value, 0.0)
         case _:  # broadcast, transpose, reshape, copy: the error moves as the value does
             error = hlo.MEANING[inst.opcode](inst, *moved)
             return Known(value, error, largest)

@@ -26,7 +26,7 @@ COMMENT = re.compile(r"\s+# (\S+):(\d+)\Z")
 
 def show_value(value: Any) -> str:
     """One word of a line. TypeError for a kind of value that no text form has."""
-    kind = type(value)
+    kind: type[Any] = type(value)
     if kind is int:
         return str(value)
     if kind is str:

@@ -31,7 +31,7 @@ class Pass:
     ends: tuple[str, ...] = ()
     required: bool = True
     exact: bool = True
-    after: Mapping[str, str] = attrs.field(factory=dict)
+    after: Mapping[str, str] = attrs.field(factory=dict[str, str])
     real: str = ""  # the real pass it stands for
     job: str = ""  # F0, F1, F2, W0
     sure: str = "ours"  # confirmed, inferred, ours: how sure it is that the real pass does this

@@ -123,7 +123,7 @@ def load_table(e: Engine, f: Fields) -> None:
 
 def element_bits(raw: int, dtype: str) -> Array:
     """The element whose bit pattern stands, low-aligned, in 32 bits."""
-    return np.array([raw & 0xFFFFFFFF], np.uint32).view(numpy_type(dtype))[:1]
+    return np.array([raw & 0xFFFFFFFF], np.uint64).view(numpy_type(dtype))[:1]
 
 
 EFFECTS = {

@@ -43,6 +43,8 @@ def queue_block(e: Engine, f: Fields) -> None:
 
 def move(e: Engine, f: Fields) -> None:
     """Registers from registers, or from the bundle."""
+    if f.get("count", 0) > 2:
+        raise NccError("NCC912", f"moves {f['count']} registers, where 1 or 2 can be named")
     for i in range(f.get("count", 0)):
         to = f.get("dst_regs", bytes(8))[i]
         if f.get("source", 0):

@@ -175,7 +175,7 @@ class Scalar:
 def _typed(bits: int, dtype: str) -> Array:
     if dtype == "float32":
         return np.asarray(bits_f32(bits), np.float32)
-    raw = np.array([bits & 0xFFFFFFFF], np.uint32).view(numpy_type(dtype))
+    raw = np.array([bits & 0xFFFFFFFF], np.uint64).view(numpy_type(dtype))
     return raw[0]
 
 

@@ -357,6 +357,8 @@ def cross_lane(e: Engine, f: Fields) -> None:
     dtype = e.dtype(f.get("out_dtype", 0))
     to = e.target(f["dst"], 1, dtype)
     x = x.reshape(-1, 1) if whole else x
+    if to.array.size != x.shape[1]:
+        raise NccError("NCC912", f"keeps {x.shape[1]} elements of {to.array.size} places")
     if known is not None:
         known = np.logical_and.reduce(flat(known).reshape(x.shape)).reshape(1, -1)
     which = f.get("reduce_op", 0)

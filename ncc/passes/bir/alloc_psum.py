@@ -73,7 +73,9 @@ ACCESS = 200  # cycles of one access to PSUM, for comparing costs
 def apply(module: Module, target: Target) -> Module:
     while True:
         nodes = tiles(module, target)
-        found = colour(nodes, target.psum_banks)
+        found = colour(together(nodes, module), target.psum_banks)
+        if found.unplaced:
+            found = colour(nodes, target.psum_banks)
         worth = [n for n in nodes if n.name in found.unplaced and n.cost < INFINITE]
         if not found.unplaced:
             return placed(module, found, target)
@@ -111,6 +113,18 @@ def tiles(module: Module, target: Target) -> list[Node]:
         fixed = (1, loc.addr // target.psum_bank_bytes) if loc.allocated else None
         nodes.append(Node(name, lo, hi, banks, (1,), align, cost, fixed))
     return nodes
+
+
+def together(nodes: list[Node], module: Module) -> list[Node]:
+    """The same, but a ring's tiles live as long as the ring: each keeps a bank of its own, so that
+    the next sum starts while the one before is still copied out."""
+    ends: dict[str, tuple[int, int]] = {}
+    for owner in module.main.sets:
+        lives = [loc.live for loc in owner.locs if loc.live] if owner.ring else []
+        for loc in owner.locs if len(lives) > 1 else ():
+            ends[loc.name] = min(lo for lo, _ in lives), max(hi for _, hi in lives)
+    wide = ((n, *ends.get(n.name, (n.lo, n.hi))) for n in nodes)
+    return [n if (n.lo, n.hi) == (lo, hi) else attrs.evolve(n, lo=lo, hi=hi) for n, lo, hi in wide]
 
 
 def sums(insts: tuple[Inst, ...]) -> dict[str, tuple[int, int]]:

@@ -227,8 +227,9 @@ class Codegen:
         terms = tuple(term for term in down.terms if term[0] in own)
         across = tuple((f"{name}_", coefficient) for name, coefficient in terms)
         rows: tuple[Index, ...] = (Affine(0, terms), Affine(0, across))
-        moves = tuple((f"{name}_", extent) for name, extent in free)
-        identity = Tile(self.identity(self.sets[src.tensor].dtype, op.origin), rows, free, moves)
+        held = tuple((name, self.extent(extent)) for name, extent in free)
+        moves = tuple((f"{name}_", extent) for name, extent in held)
+        identity = Tile(self.identity(self.sets[src.tensor].dtype, op.origin), rows, held, moves)
         return self.inst(op, "Matmult", [identity, self.tile(src, free, par)], is_transpose=True)
 
     def identity(self, dtype: str, origin: Origin) -> str:
