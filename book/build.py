@@ -1,8 +1,14 @@
-"""Fill in the book's listings by running the commands that they show.
+"""Fill in the listings of the book and of the README by running the commands that they show.
 
-In a chapter a fenced block of kind `console` holds a command after `$ ` and what it printed. This
-script runs every command from the repository's root and writes the output below it;
-with `--check` it only tells which listing is no longer what the command prints (exit status 1).
+    python book/build.py            write every listing anew
+    python book/build.py --check    say which listing is stale; exit status 1 if one is
+
+A fenced block of kind `console` holds a command after `$ ` and, below it, what the command printed:
+stderr first, then stdout. A command may go on in the next line after a backslash. A `{code-block}`
+with a `:caption:` is a file of that name, which the commands after it may use. Each document has
+an empty folder of its own with `examples/` in it, and its commands run there in order. A command
+that does not exit with 0, or in which ncc complains, fails the build. One that is meant to fail
+says so by its shell: `ncc run bad.neff || echo "exit status $?"`.
 """
 
 from __future__ import annotations
@@ -13,53 +19,94 @@ import re
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-BOOK = Path(__file__).parent
+BOOK = Path(__file__).resolve().parent
 ROOT = BOOK.parent
-BLOCK = re.compile(r"(```console\n\$ )([^\n]+)\n(.*?)(```\n)", re.S)
+WIDTH = 100
+BLOCK = re.compile(
+    r"^```console\n\$ (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n(?P<printed>.*?)^```$"
+    r"|^```\{code-block\}[^\n]*\n:caption: (?P<file>\S+)\n\n(?P<text>.*?)^```$",
+    re.S | re.M,
+)
+# What `make demo` runs once it has set up.
+MAKE = 'make() { test "$1" = demo && python examples/demo.py demo; }\n'
 
 
-def output(command: str, folder: str) -> str:
-    """What a command prints on stdout, then on stderr, in a folder that holds `examples/`."""
-    env = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "COLUMNS": "100",
-        "NO_COLOR": "1",
-    }
+class Failed(Exception):
+    """A command of a document does not do what it should."""
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted(BOOK.glob("*.md"))]
+
+
+def environment() -> dict[str, str]:
+    """Commands find the `ncc` and `python` that run this script, and print without colour."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "LC_ALL": "C"}
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints; Failed when it does not exit with 0, or a part of its pipe did not."""
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True
+        ["bash", "-c", MAKE + command],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
     )
-    lines = (done.stdout + done.stderr).splitlines()
-    return "".join(f"{line.rstrip()}\n" for line in lines)
+    lines = (done.stderr + done.stdout).splitlines()
+    printed = "".join(f"{line.rstrip()}\n" for line in lines)
+    complaint = printed.startswith("ncc: ") or "\nncc: " in printed
+    if done.returncode or (complaint and "exit status" not in command):
+        raise Failed(f"`{command}` exits with {done.returncode}:\n{printed}")
+    return printed
 
 
-def filled(text: str) -> str:
-    """A chapter with every listing made anew, in one folder for the whole chapter."""
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "examples").symlink_to(ROOT / "examples")
-        return BLOCK.sub(lambda m: f"{m[1]}{m[2]}\n{output(m[2], folder)}{m[4]}", text)
+def filled(path: Path) -> str:
+    """A document with every listing made anew."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "examples").symlink_to(ROOT / "examples")
+
+        def block(found: re.Match[str]) -> str:
+            if found["file"]:
+                (folder / found["file"]).write_text(found["text"])
+                return found[0]
+            return f"```console\n$ {found['command']}\n{run(found['command'], folder)}```"
+
+        try:
+            return BLOCK.sub(block, path.read_text())
+        except Failed as fault:
+            raise Failed(f"{path.name}: {fault}") from None
+
+
+def difference(path: Path, now: str) -> str:
+    was = path.read_text().splitlines()
+    lines = difflib.unified_diff(was, now.splitlines(), path.name, "now", "", "", 1, "")
+    return "\n".join(lines)
 
 
 def main(check: bool) -> int:
+    paths = [path for path in documents() if BLOCK.search(path.read_text())]
     stale = 0
-    for chapter in sorted(BOOK.glob("*.md")):
-        old = chapter.read_text()
-        new = filled(old)
-        if new == old:
-            continue
-        stale += 1
-        if check:
-            lines = difflib.unified_diff(
-                old.splitlines(), new.splitlines(), chapter.name, "now", "", "", 1, ""
-            )
-            print("\n".join(lines))
-        else:
-            chapter.write_text(new)
-            print(f"{chapter.name}: listings written")
+    with ThreadPoolExecutor() as pool:
+        for path, now in zip(paths, pool.map(filled, paths), strict=True):
+            if now == path.read_text():
+                continue
+            stale += 1
+            if check:
+                print(difference(path, now))
+            else:
+                path.write_text(now)
+                print(f"{path.name}: listings written")
     return int(check and stale > 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv))
+    try:
+        sys.exit(main("--check" in sys.argv[1:]))
+    except Failed as fault:
+        sys.exit(str(fault))

@@ -16,7 +16,7 @@ import numpy as np
 from ncc.driver import Plan, Step, Stop, run_stage, walk
 from ncc.errors import NccError, Place
 from ncc.stages import Stage
-from ncc.values import Array, random, read_outputs, signature, whole
+from ncc.values import Array, random, shaped, signature, whole
 
 
 @attrs.define
@@ -60,24 +60,37 @@ class Result:
     failed: str = ""
     place: Place = attrs.field(factory=Place)
 
+    @property
+    def passed(self) -> bool:
+        return not self.failed
+
     def add(self, one: Inputs, name: str, stage: Stage, largest: float) -> None:
         self.rows.append(
             {"inputs": one.name, "pass": name, "level": stage.level, "largest": largest}
         )
 
+    def report(self) -> dict[str, object]:
+        """The result as one JSON object."""
+        return {
+            "passed": self.passed,
+            "first": self.place.during,
+            "said": self.failed,
+            "stages": self.rows,
+        }
+
     def summary(self) -> list[str]:
-        """A few lines for a person."""
+        """A few lines for a person; none when the check failed, which is said on stderr."""
+        if self.failed:
+            return []
         lines: list[str] = []
         for name in dict.fromkeys(row["inputs"] for row in self.rows):
             mine = [row for row in self.rows if row["inputs"] == name]
             largest = max(float(str(row["largest"])) for row in mine)
-            how = (
-                "from the bytes too" if any(row["level"] == "neff" for row in mine) else "no bytes"
-            )
-            lines.append(
-                f"{name}: {len(mine)} stages agree, largest difference {largest:g} ({how})"
-            )
-        return lines if not self.failed else []
+            bytes_ran = any(row["level"] == "neff" for row in mine)
+            how = "from the bytes too" if bytes_ran else "no bytes"
+            agree = f"{len(mine)} stages agree, largest difference {largest:g}"
+            lines.append(f"{name}: {agree} ({how})")
+        return lines
 
 
 class _Watcher:
@@ -115,22 +128,25 @@ class _Watcher:
         self.result.add(one, name, stage, largest)
 
 
-def check(stage: Stage, todo: Plan, sets: Sequence[Inputs], against: str | None = None) -> Result:
-    """Walk the passes of `todo` and compare; `against` names an .npz with the right outputs."""
+def check(
+    stage: Stage,
+    todo: Plan,
+    sets: Sequence[Inputs],
+    against: Sequence[Array] | None = None,
+) -> Result:
+    """Walk the passes of `todo` and compare; `against` are the right outputs for `sets[0]`."""
+    right = None if against is None else shaped(signature(stage)[1], against)
     result = Result()
     try:
         last = walk(stage, todo, [_Watcher(sets, result)])
     except Stop:
         return result
-    if against:
-        right = read_outputs(against, last)
+    if right is not None:
         largest, said = compare(attrs.evolve(sets[0], first=right), sets[0].last, None)
+        result.add(sets[0], "the right outputs", last, largest)
         if said:
-            result.failed, result.place = (
-                f"differs from {against}: {said}",
-                Place(during="the bytes"),
-            )
-        result.add(sets[0], against, last, largest)
+            result.failed = f"the last stage differs from the right outputs: {said}"
+            result.place = Place(during=last.after)
     return result
 
 

@@ -1,7 +1,7 @@
 """The command line: `ncc COMMAND ...`, exit statuses, and how faults are told.
 
 Exit status: 0 done, 1 the program is at fault, 2 usage or a missing file, 3 a check failed, 70 a
-fault in ncc itself.
+fault in ncc itself. Everything but click is imported on use: `ncc --help` loads nothing else.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ncc.errors import CheckFailed, NccError, UsageError, nearest
+if TYPE_CHECKING:
+    from ncc.driver import InternalFault
+    from ncc.errors import NccError
 
 # name, where it is (module of ncc.commands, its command), one line of help
 COMMANDS: tuple[tuple[str, str, str], ...] = (
@@ -56,6 +58,8 @@ class Lazy(click.Group):
                 module, _, attribute = where.partition(":")
                 found: click.Command = getattr(import_module(f"ncc.commands.{module}"), attribute)
                 return found
+        from ncc.errors import UsageError, nearest
+
         if cmd_name in LATER:
             raise UsageError("NCC005", f"`ncc {cmd_name}` is not there yet: {LATER[cmd_name]}")
         hint = nearest(cmd_name, [name for name, _, _ in COMMANDS])
@@ -66,34 +70,52 @@ class Lazy(click.Group):
             formatter.write_dl([(name, text) for name, _, text in COMMANDS])
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="ncc", message="ncc %(version)s")
-def ncc() -> None:
+def print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from ncc import __version__
+
+        click.echo(f"ncc {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Lazy,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=print_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def ncc(ctx: click.Context) -> None:
     """ncc compiles HLO to NEFF bytes, one tiny pass at a time, and runs those bytes.
 
     It is a model: its costs come from published constants, and no device has loaded its NEFFs.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry of the `ncc` script: run one command, tell faults in one sentence, exit."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small products; the same bits on any host
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="backslashreplace")  # a terminal that cannot show × is no fault
     sys.exit(call(sys.argv[1:] if arguments is None else arguments))
 
 
 def call(arguments: list[str]) -> int:
     """Run one command line; the exit status. Faults go to stderr."""
-    from ncc.driver import InternalFault
-
     try:
         status: Any = ncc.main(arguments, prog_name="ncc", standalone_mode=False)
+        sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except InternalFault as fault:
-        return internal(fault)
-    except NccError as fault:
-        click.echo(f"ncc: {fault}", err=True)
-        kinds = ((UsageError, 2), (CheckFailed, 3))
-        return next((status for kind, status in kinds if isinstance(fault, kind)), 1)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.exceptions.Abort:
@@ -106,10 +128,41 @@ def call(arguments: list[str]) -> int:
         click.echo(f"ncc: NCC003 {fault.format_message()}", err=True)
         return 2
     except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+        return gone()
     except Exception as fault:
-        return unexpected(fault)
+        return told(fault, arguments)
+
+
+def gone() -> int:
+    """Whoever read stdout has left, as `| head` does: no fault, and nothing more is said."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def told(fault: Exception, arguments: list[str]) -> int:
+    """Tell a fault on stderr; its exit status."""
+    from ncc.driver import InternalFault
+    from ncc.errors import NccError
+
+    match fault:
+        case NccError():
+            return at_fault(fault)
+        case InternalFault():
+            return internal(fault, arguments)
+        case MemoryError():
+            said = "the program needs more memory than there is here"
+            return at_fault(NccError("NCC011", said, hint="try it with smaller shapes"))
+        case _:
+            return unexpected(fault)
+
+
+def at_fault(fault: NccError) -> int:
+    """Status 1, or 2 for usage and 3 for a check that failed."""
+    from ncc.errors import CheckFailed, UsageError
+
+    click.echo(f"ncc: {fault}", err=True)
+    kinds = ((UsageError, 2), (CheckFailed, 3))
+    return next((status for kind, status in kinds if isinstance(fault, kind)), 1)
 
 
 def unexpected(fault: Exception) -> int:
@@ -117,7 +170,7 @@ def unexpected(fault: Exception) -> int:
     import traceback
 
     if os.environ.get("NCC_DEBUG"):
-        traceback.print_exc()
+        traceback.print_exception(fault)
     frame = traceback.extract_tb(fault.__traceback__)[-1]
     where = f"{frame.filename.rsplit(os.sep, 1)[-1]}:{frame.lineno}"
     click.echo(f"ncc: a fault in ncc itself, {where}: {type(fault).__name__}: {fault}", err=True)
@@ -125,20 +178,23 @@ def unexpected(fault: Exception) -> int:
     return 70
 
 
-def internal(fault: Any) -> int:
+def internal(fault: InternalFault, arguments: list[str]) -> int:
     """Status 70: name the pass, write what replays it, ask for a report."""
-    from pathlib import Path
+    import traceback
 
-    where = Path(f"ncc-fault-{fault.name}.txt")
+    from ncc import files
+
+    if os.environ.get("NCC_DEBUG"):
+        traceback.print_exception(fault)
+    where = f"ncc-fault-{fault.name}.txt"
     click.echo(f"ncc: a fault in ncc itself, in the pass {fault}", err=True)
     try:
-        where.write_text(fault.stage.text())
+        files.write(where, fault.stage.text())
     except Exception as second:
         click.echo(f"the stage before it could not be written: {second}", err=True)
     else:
-        click.echo(
-            f"`ncc compile {where}` shows it again; please report it with that file", err=True
-        )
+        again = f"`ncc {arguments[0]} {where}` with the same options shows it again"
+        click.echo(f"{again}; please report it with that file", err=True)
     return 70
 
 

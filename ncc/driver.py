@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from ncc import passes
+from ncc import files, passes
 from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.passes.base import Pass
-from ncc.stages import Stage, facts_of, read_stage
+from ncc.stages import Stage, facts_of, level, read_stage
 from ncc.target import TARGETS, Target
+from ncc.target import target as target_named
 from ncc.verify import Verifier
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.generic]
+    from ncc.checking import Result
+    from ncc.values import Array
 
 
 @attrs.frozen
@@ -75,11 +74,15 @@ class Plan:
         for name, found in self.entries:
             yield name, passes.load(found) if isinstance(found, str) else found
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.entries)
+
 
 def pass_named(word: str) -> str:
     """The name of a pass as flags take it, from any spelling of it; UsageError NCC001."""
     names = passes.called()
-    plain = word.replace("_", "-")
+    plain = word.strip().replace("_", "-").lower()
     if plain not in names:
         said = f"no pass is called {word!r}"
         raise UsageError("NCC001", said, hint=nearest(plain, names) or "`ncc passes` lists them")
@@ -99,31 +102,49 @@ def plan(
     A stage that is an input (or names no pass of the list) begins at the first pass of its level.
     NCC007 for skipping a required pass, NCC001 for a name that is none or an end that never comes.
     """
-    names = list(passes.called().items())
-    order = [name for name, _ in names]
-    begin = start_after or start.after
-    if begin in order:
-        first = order.index(begin) + 1
-    else:
-        reads = (i for i, (_, e) in enumerate(names) if passes.load(e).source == start.level)
-        first = next(reads, len(order))
+    named = passes.called()
+    order = list(named)
+    begin = pass_named(start_after) if start_after else start.after
+    first = first_pass(start, begin, named)
     last = len(order)
     if stop_after:
+        stop_after = pass_named(stop_after)
         last = order.index(stop_after) + 1
         if last < first:
-            said = f"cannot stop after {stop_after}: the program already stands after {begin}"
+            stands = begin if begin in order else start.level
+            said = f"cannot stop after {stop_after}: the program already stands after {stands}"
             raise UsageError("NCC001", said)
-    for name in skip:
-        if passes.load(dict(names)[name]).required:
+    without = {pass_named(name) for name in skip}
+    instead = {pass_named(name): one for name, one in (replaced or {}).items()}
+    for name in sorted(without | instead.keys()):
+        if order.index(name) < first:
+            said = f"{name} does not run any more: the program stands after {begin}"
+            raise UsageError("NCC001", said)
+    for name in sorted(without):
+        if passes.load(named[name]).required:
             said = f"{name} is required and cannot be skipped"
-            raise UsageError(
-                "NCC007", said, hint=f"--with-pass {name}=FILE puts another in its place"
-            )
-    kept: list[tuple[str, Pass | str]] = []
-    for name, entry in names[first:last]:
-        if name not in skip:
-            kept.append((name, (replaced or {}).get(name, entry)))
-    return Plan(tuple(kept))
+            hint = f"--with-pass {name}=FILE puts another in its place"
+            raise UsageError("NCC007", said, hint=hint)
+    left = [name for name in order[first:last] if name not in without]
+    return Plan(tuple((name, instead.get(name, named[name])) for name in left))
+
+
+def first_pass(start: Stage, begin: str, named: Mapping[str, str]) -> int:
+    """The number of the pass that runs first on `start`, which stands after the pass `begin`."""
+    order = list(named)
+    if begin not in named:
+        reads = (i for i, name in enumerate(order) if source_of(named[name]) == start.level)
+        return next(reads, len(order))
+    gives = passes.load(named[begin]).target
+    if gives != start.level:
+        said = f"the program is {start.level}, but after {begin} stands {gives}"
+        raise UsageError("NCC001", said, hint="give the stage that `--print-after` printed there")
+    return order.index(begin) + 1
+
+
+def source_of(entry: str) -> str:
+    """The level that the pass of an entry reads."""
+    return passes.load(entry).source
 
 
 def walk(start: Stage, todo: Plan, observers: Sequence[Observer] = ()) -> Stage:
@@ -136,10 +157,33 @@ def walk(start: Stage, todo: Plan, observers: Sequence[Observer] = ()) -> Stage:
     for observer in observers:
         observer.start(start)
     stage = start
+    ours = {name for name, found in todo.entries if isinstance(found, str)}
     with _uncollected():
         for name, one in todo.passes():
-            stage = _run(name, one, stage, verifier, observers)
+            try:
+                step = _run(name, one, stage, verifier)
+            except InternalFault as fault:
+                if name in ours:
+                    raise
+                raise broke(one, fault) from None
+            _tell(observers, step)
+            stage = step.after
     return stage
+
+
+def broke(one: Pass, fault: InternalFault) -> NccError:
+    """NCC010: what a pass that stands in for one of ncc's did wrong, and where in its file."""
+    import traceback
+
+    cause = fault.cause
+    code = getattr(one.apply, "__code__", None)
+    file = str(code.co_filename) if code else ""
+    frames = [f for f in traceback.extract_tb(cause.__traceback__) if f.filename == file]
+    place = Place(Path(file).name, (frames[-1].lineno or 0) if frames else 0, 0, fault.name)
+    if isinstance(cause, NotImplementedError):
+        return NccError("NCC010", str(cause), place)
+    kind = "the pass broke" if frames else f"what the pass gives is no {one.target} program"
+    return NccError("NCC010", f"{kind}: {type(cause).__name__}: {cause}", place)
 
 
 @contextmanager
@@ -155,9 +199,7 @@ def _uncollected() -> Generator[None]:
             gc.enable()
 
 
-def _run(
-    name: str, one: Pass, stage: Stage, verifier: Verifier, observers: Sequence[Observer]
-) -> Stage:
+def _run(name: str, one: Pass, stage: Stage, verifier: Verifier) -> Step:
     if one.source != stage.level:
         said = f"reads {one.source}, but {stage.level} arrives"
         raise NccError("NCC001", said, Place(during=name))
@@ -169,6 +211,8 @@ def _run(
         module = one.apply(stage.module, stage.target)
     except NccError as fault:
         raise fault.at(during=name) from None
+    except MemoryError:
+        raise
     except Exception as fault:
         raise InternalFault(name, stage, fault) from fault
     ran = time.perf_counter()
@@ -182,16 +226,14 @@ def _run(
         raise
     except Exception as fault:
         raise InternalFault(name, stage, fault) from fault
-    step = Step(name, one, stage, after, ran - began, time.perf_counter() - ran)
-    _tell(observers, step)
-    return after
+    return Step(name, one, stage, after, ran - began, time.perf_counter() - ran)
 
 
 def _tell(observers: Sequence[Observer], step: Step) -> None:
     try:
         for observer in observers:
             observer.step(step)
-    except (NccError, Stop, OSError):
+    except (NccError, Stop, OSError, MemoryError):
         raise
     except Exception as fault:
         raise InternalFault(step.name, step.before, fault) from fault
@@ -200,23 +242,17 @@ def _tell(observers: Sequence[Observer], step: Step) -> None:
 def load_program(path: str | Path, machine: Target) -> Stage:
     """The stage that a file holds: HLO text, a printed stage, or a NEFF.
 
-    UsageError NCC003 when there is no such file; NCC004 when it is none of these.
+    UsageError NCC003 when there is no such file, NCC005 when it is of a kind that comes later;
+    NCC004 when it is none of these.
     """
     file = Path(path)
-    try:
-        raw = file.read_bytes()
-    except FileNotFoundError:
-        raise UsageError("NCC003", f"there is no file {file}") from None
-    except OSError as fault:
-        raise UsageError("NCC003", f"cannot read {file}: {fault.strerror}") from None
-    if file.suffix in (".pb", ".mlir"):
-        said = f"{file.name} needs the StableHLO door, which a later release brings"
-        hint = "write HLO text instead: jax.jit(f).lower(...).as_text('hlo')"
-        raise NccError("NCC004", said, Place(file.name), hint)
-    if raw[:2] == b"\x1f\x8b" or raw[257:262] == b"ustar" or file.suffix == ".neff":
+    raw = files.read(file)
+    if file.suffix in LATER:
+        raise UsageError("NCC005", LATER[file.suffix].format(file.name), hint=TODAY)
+    if is_neff(raw) or file.suffix == ".neff":
         return neff_stage(raw, file.name)
     try:
-        text = raw.decode()
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as fault:
         said = f"is not text: byte {fault.start} is no UTF-8, and it is no NEFF"
         raise NccError("NCC004", said, Place(file.name)) from None
@@ -225,6 +261,20 @@ def load_program(path: str | Path, machine: Target) -> Stage:
     from ncc.front.hlo import parse
 
     return Stage("hlo", machine, "input", (), parse(text, file.name, 1))
+
+
+LATER = {
+    ".pb": "{} is an HloModuleProto: `pip install 'ncc[jax]'`, of a later release, will read it",
+    ".mlir": "{} is StableHLO: `pip install 'ncc[jax]'`, of a later release, will read it",
+    ".py": "{} is Python: kernels and JAX functions come with a later release",
+}
+TODAY = "today, write HLO text: jax.jit(f).lower(...).as_text('hlo')"
+
+
+def is_neff(raw: bytes) -> bool:
+    """Whether bytes look like a container: gzip, a tar, or either behind a header."""
+    heads = (raw, raw[1024:])
+    return any(head[:2] == b"\x1f\x8b" or head[257:262] == b"ustar" for head in heads)
 
 
 def neff_stage(raw: bytes, file: str) -> Stage:
@@ -240,6 +290,14 @@ def target_of(neff_target: str) -> Target:
     return next(t for t in TARGETS.values() if t.neff == neff_target)
 
 
+def stage_of(program: str | Path | Stage, target: str | Target) -> Stage:
+    """The stage of a program that may be a file, or a stage already."""
+    if isinstance(program, Stage):
+        return program
+    machine = target_named(target) if isinstance(target, str) else target
+    return load_program(program, machine)
+
+
 def compile(
     program: str | Path | Stage,
     *,
@@ -252,10 +310,7 @@ def compile(
     `ends` are the keywords of `plan`. The module of the last stage is an `ncc.ir.neff.Neff`;
     `ncc.pack.write` puts it into a file.
     """
-    from ncc.target import target as named
-
-    machine = named(target) if isinstance(target, str) else target
-    stage = program if isinstance(program, Stage) else load_program(program, machine)
+    stage = stage_of(program, target)
     return walk(stage, plan(stage, **ends), observers)
 
 
@@ -270,39 +325,61 @@ def run(
 ) -> list[Array]:
     """The outputs of a program: from its bytes, or by the meaning of the level `at`.
 
-    Without inputs whole numbers are drawn from seed 0.
+    Without inputs whole numbers are drawn from seed 0. A dictionary given as `watch` is filled with
+    every value that the run computed, by name.
     """
-    from ncc.stages import level
-    from ncc.target import target as named
     from ncc.values import whole
 
     level(at)
-    machine = named(target) if isinstance(target, str) else target
-    stage = program if isinstance(program, Stage) else load_program(program, machine)
+    stage = stage_of(program, target)
     given = inputs if inputs is not None else whole(stage, 0)
     stage = walk(stage, plan_to(stage, at, **ends))
     return run_stage(stage, given, watch)
 
 
+def check(
+    program: str | Path | Stage,
+    inputs: Sequence[Array] | None = None,
+    *,
+    target: str | Target = "trn2",
+    against: Sequence[Array] | None = None,
+    **ends: Any,
+) -> Result:
+    """Run a program before and after every pass and from the bytes, on the same inputs.
+
+    Without inputs: once on whole numbers, which must agree exactly, and once on random ones, within
+    the rounding of the program's sums. `against` are the right outputs. The result says whether it
+    `passed`, and has a row for each stage; `failed` is the sentence about the first that differs.
+    """
+    from ncc import checking
+
+    stage = stage_of(program, target)
+    if inputs is None:
+        sets = [checking.whole_numbers(stage), checking.random_numbers(stage)]
+    else:
+        sets = [checking.given(stage, list(inputs))]
+    right = None if against is None else list(against)
+    return checking.check(stage, plan(stage, **ends), sets, right)
+
+
 def plan_to(stage: Stage, at: str, **ends: Any) -> Plan:
     """The passes up to the last stage of the level `at`."""
-    last = ""
-    for name, one in plan(stage, **ends).passes():
+    whole = plan(stage, **ends)
+    count = 0
+    for number, (_, one) in enumerate(whole.passes(), 1):
         if one.target == at:
-            last = name
-    if not last and stage.level != at:
+            count = number
+        elif count:
+            break
+    if not count and stage.level != at:
         raise UsageError("NCC001", f"the program is {stage.level} already and never becomes {at}")
-    if not last:
-        return Plan(())
-    ends["stop_after"] = last
-    return plan(stage, **ends)
+    return Plan(whole.entries[:count])
 
 
 def run_stage(
     stage: Stage, inputs: Sequence[Array], watch: dict[str, Array] | None = None
 ) -> list[Array]:
     """The outputs of one stage by its level's meaning; the bytes' meaning is the machine."""
-    from ncc.stages import level
     from ncc.values import fitted
 
     language = level(stage.level)

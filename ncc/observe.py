@@ -10,9 +10,11 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import attrs
 
+from ncc import files
 from ncc.driver import Step
 from ncc.stages import Stage, level
 
@@ -76,6 +78,7 @@ class Pictures:
     folder: Path
     after: frozenset[str] = frozenset()
     everything: bool = False
+    tell: Callable[[Path], object] = lambda path: None  # is told each file that was written
     number: int = 0
 
     def start(self, stage: Stage) -> None:
@@ -90,8 +93,8 @@ class Pictures:
     def _draw(self, name: str, stage: Stage, before: Stage | None) -> None:
         from ncc.view.render import picture
 
-        self.folder.mkdir(parents=True, exist_ok=True)
-        (self.folder / f"{self.number:02}-{name}.svg").write_bytes(picture(stage, before))
+        files.folder(self.folder)
+        self.tell(files.write(self.folder / f"{self.number:02}-{name}.svg", picture(stage, before)))
 
 
 @attrs.define
@@ -102,8 +105,19 @@ class Dump:
     rows: list[dict[str, object]] = attrs.field(factory=list[dict[str, object]])
 
     def start(self, stage: Stage) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        files.folder(self.folder)
+        self._forget()
         self._write("input", stage, None)
+
+    def _forget(self) -> None:
+        """Remove what an earlier dump wrote here: its manifest lists the files."""
+        try:
+            rows: Any = json.loads((self.folder / "manifest.json").read_text())
+            stale = [Path(row[key]).name for row in rows for key in ("text", "picture")]
+        except (OSError, ValueError, TypeError, KeyError):
+            return  # there was none, or it is not ours
+        for name in stale:
+            (self.folder / name).unlink(missing_ok=True)
 
     def step(self, step: Step) -> None:
         self._write(step.name, step.after, step.before)
@@ -113,8 +127,8 @@ class Dump:
 
         base = f"{len(self.rows):02}-{name}"
         suffix = "hlo" if stage.level == "hlo" and name == "input" else "txt"
-        (self.folder / f"{base}.{suffix}").write_text(stage.text())
-        (self.folder / f"{base}.svg").write_bytes(picture(stage, before))
+        files.write(self.folder / f"{base}.{suffix}", stage.text())
+        files.write(self.folder / f"{base}.svg", picture(stage, before))
         changed = before is None or before.module is not stage.module
         self.rows.append(
             {
@@ -126,7 +140,7 @@ class Dump:
                 "picture": f"{base}.svg",
             }
         )
-        (self.folder / "manifest.json").write_text(json.dumps(self.rows, indent=1) + "\n")
+        files.write(self.folder / "manifest.json", json.dumps(self.rows, indent=1) + "\n")
 
 
 @attrs.define
@@ -175,9 +189,9 @@ def kinds_of(stage: Stage) -> Counter[str]:
 def kind_of(node: object) -> str:
     """What a node is called in a table: its opcode where it has one, else its class."""
     for field in ("opcode", "op"):
-        word = getattr(node, field, None)
+        word: object = getattr(node, field, None)
         if isinstance(word, str):
             return word
-        if word is not None and attrs.has(type(word)):
+        if hasattr(word, "__attrs_attrs__"):
             return type(word).__name__
     return type(node).__name__

@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from ncc import passes
 from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.ir.core import Law
 from ncc.target import Target, target
@@ -163,14 +164,24 @@ def read_stage(text: str, file: str = "") -> Stage:
     if unknown := sorted(pairs.keys() - {"target", "after", "facts"}):
         raise NccError("NCC004", f"the header has no word {unknown[0]}=", Place(file, 1))
     facts = tuple(sorted(x for x in pairs.get("facts", "").split(",") if x))
+    if words[2] not in LEVELS:
+        said = f"no level is called {words[2]}; there are {', '.join(LEVELS)}"
+        raise NccError("NCC004", said, Place(file, 1), nearest(words[2], LEVELS))
     language = level(words[2])
     known = [law.printed for law in facts_of(language.name)]
     if wrong := [x for x in facts if x not in known]:
         said = f"{words[2]} has no fact {wrong[0]}"
         raise NccError("NCC004", said, Place(file, 1), nearest(wrong[0], known))
+    try:
+        machine = target(pairs.get("target", "trn2"))
+    except UsageError as fault:
+        raise NccError("NCC004", fault.said, Place(file, 1), fault.hint) from None
+    after = pairs.get("after", "input")
+    if after not in (names := ["input", *passes.called()]):
+        said = f"the header says after={after}, and no pass is called that"
+        raise NccError("NCC004", said, Place(file, 1), nearest(after, names))
     module = language.get("parse")(rest, file, 2)
-    machine = target(pairs.get("target", "trn2"))
-    return Stage(language.name, machine, pairs.get("after", "input"), facts, module)
+    return Stage(language.name, machine, after, facts, module)
 
 
 def facts_of(name: str) -> tuple[Law, ...]:

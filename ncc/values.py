@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ncc.errors import NccError, UsageError, nearest
+from ncc import files
+from ncc.errors import NccError, nearest
 from ncc.ir.data import numpy_type
 from ncc.stages import Stage, level
 
@@ -68,82 +70,106 @@ def random(stage: Stage, seed: int) -> list[Array]:
 
 
 def fitted(wanted: Wanted, given: Sequence[Array]) -> list[Array]:
-    """The given arrays in the parameters' types; NCC006 for another number or shape."""
+    """The given arrays in the parameters' types; NCC006 for another number, shape or kind."""
     from ncc.numerics import cast
 
+    arrays = shaped(wanted, given, "input")
+    pairs = zip(arrays, wanted, strict=True)
+    return [a if a.dtype == numpy_type(dtype) else cast(a, dtype) for a, (_, dtype, _) in pairs]
+
+
+def shaped(wanted: Wanted, given: Sequence[Array], what: str = "output") -> list[Array]:
+    """The arrays, when there are as many as the program has, each of the right shape; NCC006."""
     if len(given) != len(wanted):
-        said = f"the program takes {len(wanted)} inputs, {len(given)} were given"
+        said = f"the program has {len(wanted)} {what}s, {len(given)} were given"
         raise NccError("NCC006", said)
     found: list[Array] = []
-    for array, (name, dtype, shape) in zip(given, wanted, strict=True):
+    for one, (name, _, shape) in zip(given, wanted, strict=True):
+        array = np.asarray(one)
         if tuple(array.shape) != tuple(shape):
-            takes, has = "x".join(map(str, shape)), "x".join(map(str, array.shape))
-            said = f"input {name} takes {takes or 'a scalar'}, was given {has or 'a scalar'}"
+            said = f"{what} {name} is {by(shape)}, was given {by(array.shape)}"
             raise NccError("NCC006", said)
-        found.append(array if array.dtype == numpy_type(dtype) else cast(array, dtype))
+        plain(array, f"{what} {name}")
+        found.append(array)
     return found
+
+
+def plain(array: Array, what: str) -> None:
+    """NCC006 for an array that holds no real numbers."""
+    narrow = array.dtype.kind == "V" and array.dtype.names is None and array.dtype.num >= 256
+    if array.dtype.kind not in "iufb" and not narrow:
+        said = f"{what} holds values of numpy's type {array.dtype}, which are no real numbers"
+        raise NccError("NCC006", said, hint="store narrow floats as float32")
+
+
+def by(shape: Sequence[int]) -> str:
+    """`4x8`, or `a scalar`."""
+    return "x".join(map(str, shape)) or "a scalar"
+
+
+def read_arrays(path: str) -> dict[str, Array]:
+    """The arrays of an .npz file by name. NCC003 without a file, NCC006 for one of another kind."""
+    import io
+    import zipfile
+    import zlib
+
+    raw = files.read(path)
+    name = Path(path).name
+    if not raw.startswith(b"PK"):
+        hint = "numpy.savez(FILE, in0=..., in1=...) writes one"
+        raise NccError("NCC006", f"{name} is no .npz file", hint=hint)
+    try:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as held:
+            arrays: dict[str, Any] = {key: held[key] for key in held.files}
+    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, KeyError, SyntaxError):
+        raise NccError("NCC006", f"{name} is damaged, or holds more than plain arrays") from None
+    for key, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise NccError("NCC006", f"{name} holds {key}, which is no array")
+    return arrays
 
 
 def read_inputs(path: str, stage: Stage) -> list[Array]:
-    """The arrays of an .npz file: in0, in1, ... or the parameters' names. NCC003, NCC006."""
-    file = Path(path)
-    if not file.exists():
-        raise UsageError("NCC003", f"there is no file {file}")
-    try:
-        with np.load(file) as held:
-            arrays = {name: held[name] for name in held.files}
-    except (ValueError, OSError, EOFError, KeyError):
-        raise NccError("NCC006", f"{file.name} is no .npz file of plain arrays") from None
-    inputs, _ = signature(stage)
-    found: list[Array] = []
-    for number, (name, _, _) in enumerate(inputs):
-        for key in (f"in{number}", name):
-            if key in arrays:
-                found.append(arrays.pop(key))
-                break
-        else:
-            hint = nearest(name, arrays)
-            raise NccError("NCC006", f"{file.name} lacks in{number} (or {name})", hint=hint)
-    if arrays:
-        said = f"{file.name} holds {sorted(arrays)[0]}, which the program does not take"
-        raise NccError("NCC006", said)
-    return found
+    """The inputs in an .npz file: in0, in1, ... or the parameters' names. NCC003, NCC006."""
+    return picked(path, "in", signature(stage)[0])
 
 
 def read_outputs(path: str, stage: Stage) -> list[Array]:
     """out0, out1, ... (or the outputs' names) of an .npz, in result order. NCC003, NCC006."""
-    file = Path(path)
-    if not file.exists():
-        raise UsageError("NCC003", f"there is no file {file}")
-    with np.load(file) as held:
-        arrays = {name: held[name] for name in held.files}
+    return picked(path, "out", signature(stage)[1])
+
+
+def picked(path: str, word: str, wanted: Wanted) -> list[Array]:
+    """One array for each of `wanted`, and no more, from an .npz file."""
+    arrays = read_arrays(path)
+    file = Path(path).name
     found: list[Array] = []
-    for number, (name, _, shape) in enumerate(signature(stage)[1]):
-        key = f"out{number}" if f"out{number}" in arrays else name
-        if key not in arrays or tuple(arrays[key].shape) != tuple(shape):
-            said = f"{file.name} lacks out{number} (or {name}) of shape {'x'.join(map(str, shape))}"
+    for number, (name, _, shape) in enumerate(wanted):
+        key = next((key for key in (f"{word}{number}", name) if key in arrays), "")
+        if not key:
+            hint = nearest(name, arrays)
+            raise NccError("NCC006", f"{file} lacks {word}{number} (or {name})", hint=hint)
+        array = arrays.pop(key)
+        if tuple(array.shape) != tuple(shape):
+            said = f"{file}: {key} is {by(array.shape)}, but {name} is {by(shape)}"
             raise NccError("NCC006", said)
-        found.append(arrays[key])
+        plain(array, f"{file}: {key}")
+        found.append(array)
+    if arrays:
+        verb = "take" if word == "in" else "give"
+        said = f"{file} holds {sorted(arrays)[0]}, which the program does not {verb}"
+        raise NccError("NCC006", said)
     return found
 
 
 def write_outputs(path: str, outputs: Sequence[Array]) -> None:
     """out0, out1, ... in result order; floats narrower than 32 bits are stored as float32."""
-    import os
-    import tempfile
+    import io
 
-    arrays = {f"out{i}": stored(array) for i, array in enumerate(outputs)}
-    target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        raise UsageError("NCC003", f"{path} cannot be written: it is a folder, or lies in none")
-    handle, temporary = tempfile.mkstemp(dir=target.parent or Path(), suffix=".npz")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    held = io.BytesIO()
+    arrays: dict[str, Any] = {f"out{i}": stored(array) for i, array in enumerate(outputs)}
+    np.savez(held, **arrays)
+    files.write(path, held.getvalue())
 
 
 def stored(array: Array) -> Array:

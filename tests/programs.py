@@ -11,6 +11,7 @@ import attrs
 PROGRAMS = tuple(sorted((Path(__file__).parent / "programs").glob("*.hlo")))
 EXPECT = re.compile(r"^// expect ([\w.-]+): (.+)$", re.M)
 INTENT = re.compile(r"^// intent: (.+)$", re.M)
+TARGET = re.compile(r"^// target: (\S+)$", re.M)
 CLAUSE = re.compile(r"(?:(\d+|no) )(\w+)|`([^`]+)`$")
 
 
@@ -63,5 +64,6 @@ def traced(path: Path) -> Traced:
     import ncc
 
     record = Traced()
-    ncc.compile(path, observers=[record])
+    machine = TARGET.search(path.read_text())
+    ncc.compile(path, target=machine[1] if machine else "trn2", observers=[record])
     return record

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_programs import TRN1, TRN2, Program, complaints, locs, through
+from memory_programs import TRN1, TRN2, Program, complaints, locs, same, through
 
 from ncc.errors import NccError
 from ncc.ir.colouring import Node, blocking, choices, colour, impact
@@ -194,6 +194,7 @@ def test_finished_sums_go_to_sbuf_when_banks_are_few():
     facts = ("every-sum-has-banks", "live-sums-share-no-bank", "sums-are-aligned")
     assert complaints(after, two, *facts, "live-ranges-are-measured") == []
     assert max(x.bank for x in locs(after).values() if x.type == "PSUM") < 2
+    assert same(m, after, two)
 
 
 # SBUF
@@ -406,3 +407,35 @@ def test_speed_of_many_tiles():
     found = colour(nodes, 26623)
     assert not found.unplaced
     assert time.perf_counter() - start < 2.0
+
+
+def test_the_laws_of_psum_dram_and_the_runtime_say_what_is_wrong():
+    m = sums([(0, 3), (1, 5), (4, 6)], [1, 2, 1])
+    m = through(m, TRN2, reserve_runtime.PASS, liveness.PASS, alloc_psum.PASS)
+
+    def moved(name, **places):
+        func = m.main
+        sets = tuple(
+            attrs.evolve(s, locs=(attrs.evolve(s.locs[0], **places),)) if s.name == name else s
+            for s in func.sets
+        )
+        return attrs.evolve(m, functions=(attrs.evolve(func, sets=sets),))
+
+    facts = ("live-sums-share-no-bank", "sums-are-aligned", "the-runtime-has-its-region")
+    assert complaints(moved("p1", addr=0, bank=0), TRN2, *facts) == [
+        "live-sums-share-no-bank: NCC521 p1: has bytes 0 to 4096, and p0, live too, has 0 to 2048"
+    ]
+    assert complaints(moved("p1", addr=2048, bank=1), TRN2, *facts) == [
+        "sums-are-aligned: NCC522 p1: has 2 banks from 1 on, and a START clears aligned ones"
+    ]
+    assert complaints(moved("p1", addr=16384, bank=8), TRN2, *facts) == [
+        "sums-are-aligned: NCC522 p1: ends in bank 9, and trn2 has 8 banks"
+    ]
+    assert complaints(moved("EvalAccelReservedLoc", addr=8), TRN2, *facts) == [
+        "the-runtime-has-its-region: NCC527 EvalAccelReservedLoc: covers bytes 8 to 16400, and "
+        "the runtime has 212984 to 229376"
+    ]
+    assert complaints(moved("EvalAccelReservedLoc", runtime_reserved=False), TRN2, *facts) == [
+        "the-runtime-has-its-region: NCC527 0 locations are reserved for the runtime, and trn2 "
+        "wants 1"
+    ]

@@ -292,3 +292,20 @@ def test_wrong_inputs():
             run_isa(DRY, TRN2, given)
     with pytest.raises(NccError, match="NCC916"):
         run_isa(DRY, TARGETS["trn1"], [A, B])
+
+
+def test_flipped_bits_give_a_result_or_one_sentence():
+    draw = np.random.default_rng(0)
+    said = 0
+    for _ in range(120):
+        engine = draw.choice([m.PE, m.ACT, m.DVE, m.SP])
+        raw = bytearray(encode_stream(DRY.streams[engine].bundles))
+        raw[draw.integers(len(raw))] ^= 1 << int(draw.integers(8))
+        try:
+            stream = attrs.evolve(DRY.streams[engine], bundles=decode_stream(bytes(raw)))
+            streams = (*DRY.streams[:engine], stream, *DRY.streams[engine + 1 :])
+            run_isa(attrs.evolve(DRY, streams=streams), TRN2, [A, B])
+        except NccError as fault:
+            said += 1
+            assert fault.said and "\n" not in str(fault)
+    assert said > 80

@@ -82,6 +82,27 @@ def test_a_new_sum_begins_a_value():
     ]
 
 
+def test_a_value_begins_where_nothing_from_before_is_read_again():
+    """Half a tile, written and read again and again, is many values; a last look at all is not."""
+    for look in (False, True):
+        p = Program()
+        io(p, "x")
+        p.dram("y", (4, 4), kind="ExternalOutput")
+        p.dram("z", (4, 8), kind="ExternalOutput")
+        p.tile("a", 4, 8)
+        p.load("a", "x")
+        p.save("z", "a")
+        for _ in range(2):
+            p.load(p.at("a", cols=4), p.at("x", cols=4))
+            p.save("y", p.at("a", cols=4))
+        if look:
+            p.save("z", "a")
+        m = p.module()
+        after = leave_ssa.PASS.apply(m, TRN2)
+        assert (after is m) == look
+        assert same(m, after)
+
+
 # copy-elim
 
 

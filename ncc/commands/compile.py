@@ -7,8 +7,17 @@ from typing import Any
 
 import click
 
-from ncc.commands.shared import job, names, program_options, show_table, writable
-from ncc.driver import Observer, pass_named, walk
+from ncc import files
+from ncc.commands.shared import (
+    job,
+    known_here,
+    names,
+    program_options,
+    show_json,
+    show_table,
+    written,
+)
+from ncc.driver import Observer, Plan, pass_named, walk
 from ncc.errors import UsageError
 from ncc.observe import Changes, Dump, Pictures, Prints, Statistics, Times
 
@@ -49,26 +58,34 @@ def compile_(output: str | None, **given: Any) -> None:
         if given.pop(option) != plain:
             raise UsageError("NCC005", f"--{option.replace('_', '-')} comes with the NKI work")
     look = {k: given.pop(k) for k in tuple(given) if k not in JOB}
+    if look["as_json"] and not (look["pass_times"] or look["stats"]):
+        raise UsageError("NCC002", "--json prints tables; ask for --pass-times or --stats too")
+    stop, start = (
+        pass_named(word) if word else "" for word in (look["stop_after"], look["start_after"])
+    )
     found = job(**given)
-    stop = pass_named(look["stop_after"]) if look["stop_after"] else ""
-    start = pass_named(look["start_after"]) if look["start_after"] else ""
+    todo = found.plan(stop, start)
+    stem = Path(given["program"]).stem
+    if not output and found.stage.level == "neff":
+        said = "the program is a NEFF already"
+        raise UsageError("NCC002", said, hint="-o FILE writes it again, in another form if asked")
+    if output or not stop:
+        files.writable(output or f"{stem}.neff")
     times, statistics = Times(), Statistics()
-    observers = watchers(look, Path(given["program"]).stem)
+    observers = watchers(look, stem, todo)
     asked = bool(observers) or look["pass_times"] or look["stats"]
     observers += [times] * bool(look["pass_times"]) + [statistics] * bool(look["stats"])
-    stage = walk(found.stage, found.plan(stop, start), observers)
-    if look["pass_times"]:
-        show_table(times.table(), look["as_json"])
-    if look["stats"]:
-        show_table(statistics.rows, look["as_json"])
+    stage = walk(found.stage, todo, observers)
+    tables = {"pass-times": times.table(), "stats": statistics.rows}
+    show_tables({k: v for k, v in tables.items() if look[k.replace("-", "_")]}, look["as_json"])
     if stage.level == "neff":
         from ncc import pack
 
-        path = writable(output or f"{Path(given['program']).stem}.neff")
+        path = files.writable(output or f"{stem}.neff")
         pack.write(stage.module, path, compressed=not look["uncompressed"], header=look["header"])
-        click.echo(f"wrote {path} ({path.stat().st_size} bytes)", err=True)
+        written(path)
     elif output:
-        writable(output).write_text(stage.text())
+        written(files.write(output, stage.text()))
     elif not asked:
         click.echo(stage.text(), nl=False)
 
@@ -76,7 +93,16 @@ def compile_(output: str | None, **given: Any) -> None:
 JOB = ("program", "machine", "with_pass", "skip", "lnc", "ranks", "arg")
 
 
-def watchers(look: dict[str, Any], stem: str) -> list[Observer]:
+def show_tables(tables: dict[str, list[dict[str, object]]], as_json: bool) -> None:
+    """The tables that were asked for; as JSON one object, so that stdout is one document."""
+    if as_json:
+        show_json(tables)
+        return
+    for rows in tables.values():
+        show_table(rows)
+
+
+def watchers(look: dict[str, Any], stem: str, todo: Plan) -> list[Observer]:
     """The observers that the options ask for."""
     found: list[Observer] = []
 
@@ -84,13 +110,14 @@ def watchers(look: dict[str, Any], stem: str) -> list[Observer]:
         click.echo(text, nl=False)
 
     after, before = names(look["print_after"]), names(look["print_before"])
+    drawn = names(look["graph_after"])
+    known_here(after | before | drawn, todo)
     if after or before or look["print_after_all"]:
         found.append(Prints(echo, after, before, look["print_after_all"]))
     if look["print_changed"]:
         found.append(Changes(echo))
-    drawn = names(look["graph_after"])
     if drawn or look["graph_after_all"]:
-        found.append(Pictures(Path(f"{stem}-graphs"), drawn, look["graph_after_all"]))
+        found.append(Pictures(Path(f"{stem}-graphs"), drawn, look["graph_after_all"], written))
     if look["dump"]:
         found.append(Dump(Path(look["dump"])))
     return found
@@ -103,21 +130,25 @@ def watchers(look: dict[str, Any], stem: str) -> list[Observer]:
 def draw(after: str, output: str | None, **given: Any) -> None:
     """Draw the stage of PROGRAM after one pass, with what the pass touched tinted."""
     from ncc.driver import Step
+    from ncc.stages import Stage
     from ncc.view.render import picture
 
-    found = job(**given)
     last: list[Step] = []
 
     class Last:
-        def start(self, stage: object) -> None: ...
+        def start(self, stage: Stage) -> None: ...
 
         def step(self, step: Step) -> None:
             last[:] = [step]
 
-    stage = walk(found.stage, found.plan(pass_named(after)), [Last()])
+    wanted = pass_named(after)
+    found = job(**given)
+    if output:
+        files.writable(output)
+    todo = Plan(()) if found.stage.after == wanted else found.plan(wanted)
+    stage = walk(found.stage, todo, [Last()])
     svg = picture(stage, last[0].before if last else None)
     if output:
-        writable(output).write_bytes(svg)
-        click.echo(f"wrote {output}", err=True)
+        written(files.write(output, svg))
     else:
         click.echo(svg.decode(), nl=False)

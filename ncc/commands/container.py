@@ -6,16 +6,9 @@ from pathlib import Path
 
 import click
 
-from ncc.commands.shared import show_table, writable
-from ncc.errors import UsageError
-
-
-def bytes_of(file: str) -> bytes:
-    """The bytes of a file; NCC003 when there is none."""
-    path = Path(file)
-    if not path.is_file():
-        raise UsageError("NCC003", f"there is no file {file}")
-    return path.read_bytes()
+from ncc import files
+from ncc.commands.shared import Commands, show_json, show_table, written
+from ncc.errors import NccError, Place, UsageError
 
 
 @click.command("disasm")
@@ -24,7 +17,7 @@ def disasm(file: str) -> None:
     """List the bundles of a NEFF, one a line; a damaged stream as far as it goes."""
     from ncc.pack.listing import disasm as listing
 
-    text, fault = listing(bytes_of(file), Path(file).name)
+    text, fault = listing(files.read(file), Path(file).name)
     click.echo(text, nl=False)
     if fault:
         raise fault
@@ -40,16 +33,18 @@ def asm(file: str, output: str | None, header: bool, uncompressed: bool) -> None
     from ncc import pack
     from ncc.pack.listing import asm as assemble
 
-    path = writable(output or f"{Path(file).stem}.neff")
+    raw, name = files.read(file), Path(file).name
+    path = files.writable(output or f"{Path(file).stem}.neff")
     try:
-        text = bytes_of(file).decode()
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        raise UsageError("NCC004", f"{file} is not text") from None
-    pack.write(assemble(text, Path(file).name), path, compressed=not uncompressed, header=header)
-    click.echo(f"wrote {path} ({path.stat().st_size} bytes)", err=True)
+        said = "is not text; a listing is what `ncc disasm` prints"
+        raise NccError("NCC004", said, Place(name)) from None
+    pack.write(assemble(text, name), path, compressed=not uncompressed, header=header)
+    written(path)
 
 
-@click.group("neff")
+@click.group("neff", cls=Commands, no_args_is_help=False)
 def neff() -> None:
     """Look into a NEFF: its members, its record, its health."""
 
@@ -59,15 +54,13 @@ def neff() -> None:
 @click.option("--json", "as_json", is_flag=True, help="print as JSON")
 def list_(file: str, as_json: bool) -> None:
     """List the members, and the record: version, uuid, engine bitmap, features."""
-    import json
-
     from ncc import pack
 
-    record, members = pack.describe(bytes_of(file), Path(file).name)
+    record, members = pack.describe(files.read(file), Path(file).name)
     if as_json:
-        click.echo(json.dumps({"record": record, "members": members}, indent=1))
+        show_json({"record": record, "members": members})
         return
-    show_table(members, False)
+    show_table(members)
     click.echo("")
     for key, value in record.items():
         click.echo(f"{key}: {value}")
@@ -82,15 +75,15 @@ def extract(file: str, member: str, output: str | None) -> None:
     from ncc import pack
     from ncc.errors import nearest
 
-    found = pack.read(bytes_of(file), Path(file).name)
+    found = pack.read(files.read(file), Path(file).name)
     data = found.get(member)
     if data is None:
         names = [m.path for m in found.members]
         raise UsageError("NCC001", f"{file} has no member {member!r}", hint=nearest(member, names))
     if output:
-        writable(output).write_bytes(data)
+        written(files.write(output, data))
     else:
-        click.get_binary_stream("stdout").write(data)
+        click.echo(data, nl=False)
 
 
 @neff.command("verify")
@@ -99,5 +92,5 @@ def verify(file: str) -> None:
     """Refuse the file with one sentence, or say that it is sound."""
     from ncc import pack
 
-    found = pack.read(bytes_of(file), Path(file).name)
+    found = pack.read(files.read(file), Path(file).name)
     click.echo(f"{Path(file).name}: {len(found.members)} members, sound")

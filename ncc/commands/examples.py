@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from ncc import files
+from ncc.commands.shared import show_json, show_table, written
 from ncc.errors import UsageError, nearest
 
 
@@ -25,22 +27,22 @@ def programs() -> dict[str, Path]:
 @click.command("examples")
 @click.argument("name", required=False)
 @click.option("--copy", metavar="DIR", help="copy it (or all of them) into a folder")
-def examples(name: str | None, copy: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="print the list as JSON")
+def examples(name: str | None, copy: str | None, as_json: bool) -> None:
     """List the example programs, print one, or copy them."""
     known = programs()
     if name and name not in known:
         hint = nearest(name, known)
-        raise UsageError("NCC003", f"there is no example {name!r}", hint=hint)
+        raise UsageError("NCC001", f"there is no example {name!r}", hint=hint)
     if copy:
-        Path(copy).mkdir(parents=True, exist_ok=True)
+        into = files.folder(copy)
         for file in [name] if name else known:
-            (Path(copy) / file).write_bytes(known[file].read_bytes())
-            click.echo(f"wrote {Path(copy) / file}", err=True)
+            written(files.write(into / file, known[file].read_bytes()))
     elif name:
         click.echo(known[name].read_text(), nl=False)
     else:
-        for file, path in known.items():
-            click.echo(f"{file:<16} {intent(path)}")
+        rows = [{"example": file, "shows": intent(path)} for file, path in known.items()]
+        show_json(rows) if as_json else show_table(rows)
 
 
 def intent(path: Path) -> str:

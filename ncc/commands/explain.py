@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from ncc import passes
-from ncc.commands.shared import show_table
+from ncc import files, passes
+from ncc.commands.shared import show_json, show_table, written
 from ncc.errors import UsageError, nearest
 from ncc.passes.base import Pass, section
 from ncc.stages import Stage, level, read_stage
 
 JOBS = {
-    "F0": "hlo2penguin: reads HLO, lowers it all the way to Penguin, and ends",
-    "F1": "the tensorizer: Penguin's middle end, down to BIR",
-    "F2": "hlo-opt: a second, separate HLO job, where the walkthrough puts layouts",
+    "F0": "hlo2penguin: reads HLO, lowers it all the way to Penguin, and exits",
+    "F1": "the golden evaluator: runs HLO as a reference; ncc's interpreters do, but no pass",
+    "F2": "hlo-opt, a second job on HLO (layouts, it is thought), then Penguin down to BIR",
     "W0": "walrus: everything on BIR, then bundles and the container",
 }
 
@@ -24,24 +24,28 @@ JOBS = {
 def passes_(by: str, as_json: bool) -> None:
     """List the passes in the order in which they run, or by the real tools' jobs."""
     rows = [row(name, passes.load(entry)) for name, entry in passes.called().items()]
-    if as_json or by == "order":
-        columns = () if as_json else ("pass", "level", "required", "exact", "job", "stands for")
-        show_table(rows, as_json, columns)
-        return
+    if by == "job":
+        rows.sort(key=lambda r: [*JOBS, ""].index(str(r["job"])))
+    if as_json:
+        show_json(rows)
+    elif by == "job":
+        by_job(rows)
+    else:
+        show_table(rows, ("pass", "level", "required", "exact", "job", "stands for"))
+
+
+def by_job(rows: list[dict[str, object]]) -> None:
+    """The registry by the real compiler's jobs, with what is odd about their order."""
     click.echo(
         "By the real compiler's jobs, in wall-clock order, which is not the order of the levels:\n"
         "F0 lowers HLO to Penguin and exits before F2, the job that assigns layouts on HLO, has\n"
         "started. ncc has one pipeline, so a layout is settled before the program is lowered.\n"
     )
-    for job in ("F0", "F2", "F1", "W0"):
+    for job, what in (*JOBS.items(), ("", "no job of its own")):
         mine = [r for r in rows if r["job"] == job]
         if mine:
-            click.echo(f"{job}  {JOBS[job]}")
-            for r in mine:
-                click.echo(f"    {r['pass']:<20} {r['stands for'] or 'ours'} ({r['sure']})")
-    click.echo("no job of its own")
-    for r in rows:
-        if not r["job"]:
+            click.echo(f"{job}  {what}".strip())
+        for r in mine:
             click.echo(f"    {r['pass']:<20} {r['stands for'] or 'ours'} ({r['sure']})")
 
 
@@ -123,17 +127,13 @@ def page(name: str, one: Pass) -> str:
 
 def pictures(one: Pass, folder: str) -> None:
     """The before and after pictures of a pass's page."""
-    from pathlib import Path
-
     from ncc.view.render import picture
 
     before = example(one)
     after = Stage(one.target, before.target, one.name, (), one.apply(before.module, before.target))
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    into = files.folder(folder)
     for stage, which, base in ((before, "before", None), (after, "after", before)):
-        path = Path(folder) / f"{one.name}-{which}.svg"
-        path.write_bytes(picture(stage, base))
-        click.echo(f"wrote {path}", err=True)
+        written(files.write(into / f"{one.name}-{which}.svg", picture(stage, base)))
 
 
 def example(one: Pass) -> Stage:

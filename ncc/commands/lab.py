@@ -9,10 +9,11 @@ import attrs
 import click
 
 from ncc import labs as course
+from ncc.commands.shared import Commands
 from ncc.errors import CheckFailed
 
 
-@click.group("lab")
+@click.group("lab", cls=Commands, no_args_is_help=False)
 def lab() -> None:
     """Course labs: write a pass yourself, and let ncc tell whether it is right."""
 

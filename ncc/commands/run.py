@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from ncc.commands.shared import Job, job, program_options, show_table
+from ncc import files
+from ncc.commands.shared import Job, job, program_options, show_json, written
 from ncc.errors import CheckFailed, UsageError
 from ncc.stages import Stage, level
 
@@ -69,6 +71,10 @@ def run(
     from ncc.driver import plan_to, run_stage, walk
 
     level(where)
+    if outputs:
+        files.writable(outputs)
+    if shuffle is not None and where != "neff":
+        raise UsageError("NCC002", "--shuffle interleaves engines; it needs the bytes (--at neff)")
     found = job(**given)
     arguments = arrays(found.stage, inputs, seed)
     stage = walk(found.stage, plan_to(found.stage, where, **found.ends))
@@ -81,6 +87,7 @@ def run(
         show_watched(name, seen or {}, where)
     if outputs:
         values.write_outputs(outputs, results)
+        written(Path(outputs))
     else:
         for (name, dtype, _), array in zip(values.signature(stage)[1], results, strict=True):
             show_array(name, dtype, array)
@@ -91,8 +98,6 @@ def shuffled(found: Job, stage: Stage, arguments: list[Any], seed: int) -> list[
     from ncc import values
     from ncc.sim.run import run_neff
 
-    if stage.level != "neff":
-        raise UsageError("NCC002", "--shuffle interleaves engines; it needs the bytes (--at neff)")
     wanted, _ = values.signature(stage)
     return run_neff(stage.module, stage.target, values.fitted(wanted, arguments), seed=seed)
 
@@ -131,20 +136,20 @@ def check(
     Whole numbers must agree exactly at every stage; random ones within the rounding that the
     program's sums allow, and bit for bit across passes that are marked exact.
     """
-    from ncc import checking
+    from ncc import checking, values
 
-    found = job(**given)
     if against == "jax":
         raise UsageError("NCC005", "--against jax comes with the HLO work; give an .npz")
+    found = job(**given)
+    right = values.read_outputs(against, found.stage) if against else None
     if inputs or seed is not None:
         sets = [checking.given(found.stage, arrays(found.stage, inputs, seed))]
     else:
         sets = [checking.whole_numbers(found.stage), checking.random_numbers(found.stage)]
-    result = checking.check(found.stage, found.plan(), sets, against)
+    result = checking.check(found.stage, found.plan(), sets, right)
     if as_json:
-        show_table(result.rows, True)
-    else:
-        for line in result.summary():
-            click.echo(line)
+        show_json(result.report())
+    for line in [] if as_json else result.summary():
+        click.echo(line)
     if result.failed:
         raise CheckFailed("NCC008", result.failed, result.place)

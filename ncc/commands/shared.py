@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import attrs
 import click
 
-from ncc.driver import load_program, pass_named, plan
-from ncc.errors import NccError, UsageError
+from ncc import files
+from ncc.driver import Plan, load_program, pass_named, plan
+from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.passes.base import Pass
 from ncc.stages import Stage
 from ncc.target import Target, target
@@ -21,6 +24,19 @@ from ncc.target import Target, target
 def names(words: str | None) -> frozenset[str]:
     """The passes of `P[,P]`, each by its right name."""
     return frozenset(pass_named(word) for word in (words or "").split(",") if word)
+
+
+class Commands(click.Group):
+    """A group of commands that names the nearest one for a word that is none."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = super().get_command(ctx, cmd_name)
+        if found is None:
+            said = f"{ctx.command_path} has no command {cmd_name!r}"
+            known = self.list_commands(ctx)
+            hint = nearest(cmd_name, known) or f"it has {', '.join(known)}"
+            raise UsageError("NCC001", said, hint=hint)
+        return found
 
 
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,7 +57,9 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="NAME=FILE[:PASS]",
             help="put the pass of a file in the place of a pass",
         ),
-        click.option("--skip", multiple=True, metavar="PASS", help="leave out an optional pass"),
+        click.option(
+            "--skip", multiple=True, metavar="P[,P]", help="leave out these optional passes"
+        ),
         click.option(
             "--lnc", type=int, default=1, show_default=True, help="cores a logical core has"
         ),
@@ -62,14 +80,8 @@ class Job:
     skip: tuple[str, ...]
     replaced: Mapping[str, Pass]
 
-    def plan(self, stop_after: str = "", start_after: str = "") -> Any:
-        return plan(
-            self.stage,
-            stop_after=stop_after,
-            start_after=start_after,
-            skip=self.skip,
-            replaced=self.replaced,
-        )
+    def plan(self, stop_after: str = "", start_after: str = "") -> Plan:
+        return plan(self.stage, stop_after=stop_after, start_after=start_after, **self.ends)
 
     @property
     def ends(self) -> dict[str, Any]:
@@ -89,20 +101,18 @@ def job(
     if lnc != 1:
         raise UsageError("NCC005", "--lnc 2 comes with the NKI work; --lnc 1 is what there is")
     if ranks != 1:
-        raise UsageError(
-            "NCC005", "--ranks above 1 comes with the ring work; one rank is what there is"
-        )
-    if arg or ".py:" in program:
-        raise UsageError(
-            "NCC005", "file.py:function comes with the NKI and HLO work; give HLO text"
-        )
+        said = "--ranks above 1 comes with the ring work; one rank is what there is"
+        raise UsageError("NCC005", said)
+    if arg or re.search(r"\.py:\w", program):
+        said = "file.py:function comes with the NKI and HLO work; give HLO text"
+        raise UsageError("NCC005", said)
     found = target(machine)
     stage = load_program(program, found)
-    if machine != "trn2" and stage.target.name != found.name:
-        said = f"the program is for {stage.target.name}; it cannot be compiled for {found.name}"
+    if machine != "trn2" and stage.level != "hlo" and stage.target != found:
+        said = f"the program is for {stage.target}; it cannot be compiled for {found}"
         raise UsageError("NCC002", said)
     replaced = dict(replacement(words) for words in with_pass)
-    return Job(stage, found, tuple(pass_named(word) for word in skip), replaced)
+    return Job(stage, found, tuple(sorted(names(",".join(skip)))), replaced)
 
 
 def replacement(words: str) -> tuple[str, Pass]:
@@ -119,20 +129,17 @@ def replacement(words: str) -> tuple[str, Pass]:
 def pass_of(file: str, attribute: str = "PASS") -> Pass:
     """The pass that a Python file defines. NCC003 without a file, NCC001 without a pass in it."""
     path = Path(file)
-    if not path.is_file():
-        raise UsageError("NCC003", f"there is no file {file}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise UsageError("NCC003", f"{file} is no Python file")
-    module = importlib.util.module_from_spec(spec)
+    source = files.read(path)
+    module = ModuleType(f"ncc_with_pass.{path.stem}")
+    sys.modules[module.__name__] = module  # decorators look their module up there
     try:
-        spec.loader.exec_module(module)
+        exec(compile(source, file, "exec"), module.__dict__)
     except NccError:
         raise
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:
         line = getattr(fault, "lineno", None) or last_line(fault, file)
-        said = f"{path.name}:{line}: {type(fault).__name__}: {fault}"
-        raise NccError("NCC001", f"the file of the pass cannot be imported: {said}") from None
+        said = f"cannot be imported: {type(fault).__name__}: {getattr(fault, 'msg', fault)}"
+        raise NccError("NCC010", said, Place(path.name, line)) from None
     found = getattr(module, attribute, None)
     if not isinstance(found, Pass):
         raise UsageError("NCC001", f"{file} has no pass called {attribute}")
@@ -143,29 +150,32 @@ def last_line(fault: BaseException, file: str) -> int:
     """The last line of `file` that the fault came through."""
     line, trace = 0, fault.__traceback__
     while trace:
-        if trace.tb_frame.f_code.co_filename.endswith(Path(file).name):
+        if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line
 
 
-def writable(file: str) -> Path:
-    """The path of a file that can be written; UsageError NCC003 for a folder or a lost one."""
-    path = Path(file)
-    if path.is_dir():
-        raise UsageError("NCC003", f"{file} is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise UsageError("NCC003", f"there is no folder {path.parent}")
-    return path
+def known_here(words: Iterable[str], todo: Plan) -> None:
+    """NCC001 when a pass that an option names is none of those that run."""
+    for name in sorted(set(words) - set(todo.names)):
+        first, last = (todo.names[0], todo.names[-1]) if todo.names else ("", "")
+        what = f"{first} to {last} run" if first else "no pass runs"
+        raise UsageError("NCC001", f"{name} does not run here, so there is nothing to show: {what}")
 
 
-def show_table(
-    rows: Sequence[Mapping[str, object]], as_json: bool, columns: Iterable[str] = ()
-) -> None:
-    """Rows as an aligned table, or as JSON."""
-    if as_json:
-        click.echo(json.dumps(list(rows), indent=1))
-        return
+def written(path: Path) -> None:
+    """Say on stderr that a file was written."""
+    click.echo(f"wrote {path} ({path.stat().st_size} bytes)", err=True)
+
+
+def show_json(value: object) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(value, indent=1))
+
+
+def show_table(rows: Sequence[Mapping[str, object]], columns: Iterable[str] = ()) -> None:
+    """Rows as an aligned table."""
     heads = list(columns) or (list(rows[0]) if rows else [])
     lines = [heads, *([cell(row.get(head, "")) for head in heads] for row in rows)]
     widths = [max((len(line[i]) for line in lines), default=0) for i in range(len(heads))]

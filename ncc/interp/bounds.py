@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -104,8 +104,7 @@ def _call(computation: Computation, args: Sequence[Any], others: dict[str, Compu
 def _exact(value: Any) -> Any:
     if not isinstance(value, tuple):
         return Known(value, 0.0)
-    parts: tuple[Any, ...] = value
-    return tuple(map(_exact, parts))
+    return tuple(map(_exact, cast("tuple[Any, ...]", value)))
 
 
 def _op(inst: Instruction, given: list[Known]) -> Any:

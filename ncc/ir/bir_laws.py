@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ncc.errors import NccError, Place, nearest
-from ncc.ir import bir_memory_laws, bir_order_laws
+from ncc.ir import bir_memory_laws, bir_order_laws, bir_stream_laws
 from ncc.ir.bir import Ap, Block, Inst, LocSet, Module, SymAp, Tile
 from ncc.ir.bir_inst_laws import NOTHING, inst_faults, placement_key
 from ncc.ir.bir_opcodes import OPCODES
@@ -105,6 +105,9 @@ def _set_faults(node: LocSet, target: Target) -> Faults:
                 f"{node.memory} {dims}"
             )
             yield NccError("NCC434", said, place)
+        elif loc.live and not 0 <= loc.live[0] <= loc.live[1]:
+            said = f"the location {loc.name} lives from {loc.live[0]} to {loc.live[1]}"
+            yield NccError("NCC434", said, place)
         elif chip and loc.dims[0] > target.partitions:
             said = f"{loc.name} takes {loc.dims[0]} partitions; there are {target.partitions}"
             yield NccError("NCC434", said, place)
@@ -181,6 +184,45 @@ def _ends(block: Block, where: str) -> Faults:
         yield NccError("NCC422", said, place, "end it with `exit = Exit ALL`")
 
 
+def loop_variables_are_bound(module: Module, target: Target) -> Faults:
+    """An index reads only variables of the loops around it, and of its own tile."""
+    for func in module.functions:
+        for block in func.blocks:
+            yield from _free(block.insts, frozenset())
+
+
+def _free(insts: tuple[Inst, ...], loops: frozenset[str]) -> Faults:
+    for inst in insts:
+        inside = loops | {inst.axis[0]} if inst.axis else loops
+        for block in inst.blocks:
+            yield from _free(block.insts, inside)
+        for operand in (*inst.outs, *inst.ins):
+            if type(operand) is Ap or not isinstance(operand, (SymAp, Tile)):
+                continue
+            for name in _read(operand):
+                if name not in loops:
+                    said = f"reads the loop variable {name}, and no loop around it has that"
+                    hint = nearest(name, sorted(loops))
+                    yield NccError("NCC404", said, inst.origin.place(inst.name), hint)
+
+
+def _read(operand: SymAp | Tile) -> set[str]:
+    """The loop variables that an operand's indices and extents read."""
+    if isinstance(operand, Tile):
+        axes = (*operand.par, *operand.free)
+        own = {name for name, _ in axes}
+        parts = (*operand.index, *(extent for _, extent in axes))
+    else:
+        own = set[str]()
+        parts = (*operand.block, operand.offset, *(extent for _, extent in operand.ap))
+    return {n for part in parts if not isinstance(part, int) for n in part.names()} - own
+
+
+def _loops(module: Module) -> tuple[Any, ...]:
+    """The loops of a module: without any, operands with loop variables are another law's matter."""
+    return tuple(i for func in module.functions for b in func.blocks for i in b.insts if i.blocks)
+
+
 TERMINATORS = frozenset(name for name, row in OPCODES.items() if row.family == "terminator")
 
 
@@ -232,6 +274,7 @@ LAWS: tuple[Law, ...] = (
         reads=lambda module: (placement_key(module),),
     ),
     Law("blocks_end_with_a_terminator", blocks_end_with_a_terminator, reads=_blocks),
+    Law("loop_variables_are_bound", loop_variables_are_bound, reads=_loops),
 )
 FACTS: tuple[Law, ...] = (
     Law(
@@ -266,4 +309,5 @@ FACTS: tuple[Law, ...] = (
     ),
     *bir_memory_laws.FACTS,
     *bir_order_laws.FACTS,
+    *bir_stream_laws.FACTS,
 )

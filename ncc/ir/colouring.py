@@ -10,7 +10,7 @@ what must not be spilled is placed first of all.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,23 @@ class _Graph:
             self.capacity[i] -= int(self.on_one(i, near).sum())
             self.relief[i] = int(self.on_others(i, near).sum())
 
+    def doubt(self, doubtful: Collection[int]) -> None:
+        """Note what it costs to give up each of the doubtful nodes."""
+        import numpy as np
+
+        self.cost = np.full(len(self.nodes), INFINITE)
+        for i in doubtful:
+            self.cost[i] = self.nodes[i].cost
+
+    def cheapest(self) -> int | None:
+        """Who is given up first: little cost for much relief, then the longest life."""
+        ratio = self.cost / self.relief.clip(1)
+        least = ratio.min()
+        if least == INFINITE:
+            return None
+        ties = (ratio == least).nonzero()[0]
+        return int(ties[(self.lo[ties] - self.hi[ties]).argmin()])
+
     def near(self, i: int) -> Numbers:
         """The numbers of the nodes that live when `i` does, without itself."""
         found = ((self.lo <= self.hi[i]) & (self.hi >= self.lo[i])).nonzero()[0]
@@ -147,25 +164,23 @@ def _simplify(nodes: Sequence[Node], budget: int) -> list[int]:
         return [-i for i in sorted(sure)]
     heapq.heapify(sure)  # the latest goes first, so that the earliest is placed first
     stack: list[int] = []
+    graph.doubt(doubtful)
     while sure or doubtful:
         while sure:
             i = -heapq.heappop(sure)
             stack.append(i)
             for j in graph.leave(i):
-                doubtful.discard(j)
-                heapq.heappush(sure, -j)
-        spillable = [i for i in doubtful if nodes[i].cost < INFINITE]
-        if not spillable:
+                if j in doubtful:
+                    doubtful.discard(j)
+                    graph.cost[j] = INFINITE
+                    heapq.heappush(sure, -j)
+        i = graph.cheapest()
+        if i is None:
             break
-        i = min(spillable, key=lambda i: _preference(nodes[i], int(graph.relief[i]), i))
         doubtful.discard(i)
+        graph.cost[i] = INFINITE
         heapq.heappush(sure, -i)
     return stack + sorted(doubtful, key=lambda i: (_weight(nodes[i]), -i))
-
-
-def _preference(node: Node, relief: int, number: int) -> tuple[float, int, int]:
-    """Who is given up first: little cost for much relief, then the longest life."""
-    return node.cost / max(relief, 1), node.lo - node.hi, number
 
 
 def _weight(node: Node) -> int:

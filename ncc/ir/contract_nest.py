@@ -71,7 +71,10 @@ class ContractNest:
     def turned(self, view: View) -> bool:
         """A PE transpose stands between DRAM and the operand."""
         op = self.build.plan.lazy.get(view.tensor)
-        return isinstance(op, TensorTransposeOp) and op.kind == "pe"
+        if not isinstance(op, TensorTransposeOp) or op.kind == "element":
+            return False
+        free = self.columns.tiles if view is self.moving else self.rows.tiles
+        return op.kind == "pe" or len(self.k.tiles) > 1 or len(free) > 1
 
     # ---- the loops -------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-"""Spilling one SBUF tile: where its value goes, and what its uses read instead.
+"""Spilling SBUF tiles: where their values go, and what their uses read instead.
 
-The instructions that touch the tile fall into groups of near neighbours. The first group keeps the
+The instructions that touch a tile fall into groups of near neighbours. The first group keeps the
 tile; every other one gets a copy of its own, loaded before the group where the group needs what was
 there before, and stored after it where the group wrote. A tile that only loads from unchanging DRAM
 fill has no home: its loads are repeated. A copy that finds no place either is spilled once more,
@@ -9,7 +9,7 @@ and then each of its instructions has a copy of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 
@@ -46,7 +46,7 @@ class Edit:
 
     before: dict[int, Insts] = attrs.field(factory=dict[int, Insts])
     after: dict[int, Insts] = attrs.field(factory=dict[int, Insts])
-    names: dict[int, str] = attrs.field(factory=dict[int, str])
+    names: dict[int, dict[str, str]] = attrs.field(factory=dict[int, dict[str, str]])
     gone: set[int] = attrs.field(factory=set[int])
     sets: list[LocSet] = attrs.field(factory=list[LocSet])
 
@@ -65,54 +65,71 @@ class Spiller:
         self.locs = set(owners(module.main.sets))
         self.labels = {inst.name for inst in module.main.blocks[0].insts}
 
-    def spill(self, name: str, sets: Sets, insts: Insts) -> tuple[Sets, Insts]:
-        """Sets and instructions with the tile `name` spilled."""
+    def spill(self, names: Collection[str], sets: Sets, insts: Insts) -> tuple[Sets, Insts]:
+        """Sets and instructions with these tiles spilled."""
         owned = owners(sets)
-        owner, loc = owned[name]
         edit = Edit()
+        for name, uses in touches(names, insts).items():
+            self.one(name, owned, insts, uses, edit)
+        return (*sets, *edit.sets), self.edited(insts, edit)
+
+    def one(
+        self, name: str, owned: dict[str, Owned], insts: Insts, uses: list[int], edit: Edit
+    ) -> None:
+        """Note in `edit` what spilling one tile changes; `uses` are the instructions with it."""
+        owner, loc = owned[name]
         times = self.times.get(name, 0)
         self.times[name] = times + 1
         again = name in self.roots
         if not again:
             self.roots[name] = name
-            if fill := refill(name, insts, owned):
+            if fill := refill(name, [insts[at] for at in uses], owned):
                 self.fills[name] = fill
             else:
                 made = home(owner, loc, fresh(f"{name}_Home", self.locs), self.by)
                 self.homes[name] = made.name
                 edit.sets.append(made)
         root = self.roots[name]
-        written = self.drop_moves(name, loc, insts, edit, again)
-        groups = grouped(name, loc, insts, NEAR[min(times, 2)], edit.gone)
-        mine = name
+        written = self.drop_moves(name, loc, insts, uses, edit) if again else None
+        uses = [at for at in uses if at not in edit.gone]
+        groups = grouped(name, loc, insts, uses, NEAR[min(times, 2)])
+        mine = ""
         for group in groups:
             if root in self.fills and not group.reads:  # a load whose readers load for themselves
                 edit.gone.update(group.at)
                 written = group.writes or written
                 continue
-            if edit.names:
-                made = copy_of(owner, loc, fresh(f"{root}_Reload", self.locs), self.by)
-                mine = made.name
-                edit.sets.append(made)
-                self.roots[mine], self.times[mine] = root, times + 1
+            mine = self.holder(name, owned[name], times, edit) if mine else name
             if len(group.at) == 1:
                 self.short.add(mine)
-            use = insts[group.at[0]]
+            first, last = group.at[0], group.at[-1]
             if need := needed(group, written):
-                edit.before[group.at[0]] = self.back(root, mine, need, (owner, loc), use)
+                back = self.back(root, mine, need, owned[name], insts[first])
+                edit.before[first] = (*edit.before.get(first, ()), *back)
             if group.writes and root in self.homes and (again or group is not groups[-1]):
-                writer = insts[group.at[-1]]
-                edit.after[group.at[-1]] = self.out(root, mine, group.writes, (owner, loc), writer)
+                out = self.out(root, mine, group.writes, owned[name], insts[last])
+                edit.after[last] = (*edit.after.get(last, ()), *out)
             if group.writes:
                 written = written.joined(group.writes) if written else group.writes
-            edit.names.update(dict.fromkeys(group.at, mine))
-        return (*sets, *edit.sets), self.edited(name, insts, edit)
+            for at in group.at if mine != name else ():
+                edit.names.setdefault(at, {})[name] = mine
 
-    def drop_moves(self, name: str, loc: Loc, insts: Insts, edit: Edit, again: bool) -> Box | None:
+    def holder(self, name: str, owned: Owned, times: int, edit: Edit) -> str:
+        """A new tile that holds the value for one group."""
+        root = self.roots[name]
+        made = copy_of(*owned, fresh(f"{root}_Reload", self.locs), self.by)
+        edit.sets.append(made)
+        self.roots[made.name], self.times[made.name] = root, times + 1
+        return made.name
+
+    def drop_moves(
+        self, name: str, loc: Loc, insts: Insts, uses: list[int], edit: Edit
+    ) -> Box | None:
         """Drop the loads and stores that an earlier spill gave a copy; what a load brought."""
         written: Box | None = None
         home = self.homes.get(self.roots[name], "")
-        for at, inst in enumerate(insts if again and home else ()):
+        for at in uses if home else ():
+            inst = insts[at]
             places = [x.loc for x in (*inst.ins, *inst.outs) if type(x) is Ap]
             if OPCODES[inst.opcode].family == "dma" and sorted(places) == sorted((name, home)):
                 edit.gone.add(at)
@@ -122,14 +139,14 @@ class Spiller:
                     written = written.joined(box) if written else box
         return written
 
-    def edited(self, name: str, insts: Insts, edit: Edit) -> Insts:
+    def edited(self, insts: Insts, edit: Edit) -> Insts:
         done: list[Inst] = []
         for at, inst in enumerate(insts):
             if at in edit.gone:
                 continue
             done += edit.before.get(at, ())
-            mine = edit.names.get(at, name)
-            done.append(inst if mine == name else renamed(inst, name, mine, self.by))
+            names = edit.names.get(at)
+            done.append(renamed(inst, names, self.by) if names else inst)
             done += edit.after.get(at, ())
         return tuple(done)
 
@@ -165,17 +182,25 @@ class Spiller:
         return Inst(label, load.opcode, load.engine, load.ins, outs, load.keys, origin=origin)
 
 
-def grouped(name: str, loc: Loc, insts: Sequence[Inst], near: int, gone: set[int]) -> list[Group]:
+def touches(names: Collection[str], insts: Insts) -> dict[str, list[int]]:
+    """Of each tile the instructions that touch it, by number."""
+    found: dict[str, list[int]] = {name: [] for name in names}
+    for at, inst in enumerate(insts):
+        for x in (*inst.ins, *inst.outs):
+            if type(x) is Ap and x.loc in found and found[x.loc][-1:] != [at]:
+                found[x.loc].append(at)
+    return found
+
+
+def grouped(name: str, loc: Loc, insts: Insts, uses: list[int], near: int) -> list[Group]:
     """The uses of a tile, parted where they are further than `near` from each other."""
     groups: list[Group] = []
-    for at, inst in enumerate(insts):
-        if at in gone or not any(type(x) is Ap and x.loc == name for x in (*inst.ins, *inst.outs)):
-            continue
+    for at in uses:
         if not groups or at - groups[-1].at[-1] > near:
             groups.append(Group())
         group = groups[-1]
         group.at.append(at)
-        reads, writes = reads_and_writes(inst)
+        reads, writes = reads_and_writes(insts[at])
         for x in reads:
             if x.loc == name:
                 box = box_of(x, loc)
@@ -216,9 +241,11 @@ def refill(name: str, insts: Sequence[Inst], owned: dict[str, Owned]) -> tuple[I
     return tuple(found)
 
 
-def renamed(inst: Inst, old: str, new: str, by: str) -> Inst:
+def renamed(inst: Inst, names: dict[str, str], by: str) -> Inst:
     def moved(x: Operand) -> Operand:
-        return Ap(new, x.dtype, x.ap, x.offset) if type(x) is Ap and x.loc == old else x
+        if type(x) is Ap and x.loc in names:
+            return Ap(names[x.loc], x.dtype, x.ap, x.offset)
+        return x
 
     return attrs.evolve(
         inst,

@@ -65,7 +65,9 @@ class Site:
     @contextmanager
     def loops(self, trips: Trips, kind: str, origin: Origin = NOWHERE) -> Generator[Site]:
         """The place inside more loops, slowest first; they are put here when it is left."""
-        inside = Site((*self.trips, *trips), self.accumulates or kind == "accumulate")
+        inside = Site(
+            (*self.trips, *trips), self.accumulates or (bool(trips) and kind == "accumulate")
+        )
         yield inside
         body = tuple(inside.body)
         for name, count in reversed(trips):

@@ -17,11 +17,13 @@ from ncc.ir.penguin import (
     TileElementwiseOp,
     TileOp,
     View,
+    axis_index,
 )
 from ncc.ir.penguin_views import READS, SCALARS, views_read
 from ncc.ir.tiling import put, put_extent
 
 Body = tuple[Statement, ...]
+AXES = ("par", "free", "contract")
 
 
 def rewrite(body: Body, change: Callable[[TileOp], Iterable[Statement]]) -> Body:
@@ -128,21 +130,58 @@ def shifted(one: Statement, values: Mapping[str, Affine]) -> Statement:
     fields = {"dst": moved(one.dst)}
     axes = {
         name: tuple(Axis(a.name, put_extent(a.extent, values)) for a in getattr(one, name))
-        for name in ("par", "free", "contract")
+        for name in AXES
         if hasattr(one, name)
     }
     return attrs.evolve(with_reads(one, moved), **fields, **axes)
+
+
+def apart(body: Body, tensors: Iterable[Tensor]) -> Body:
+    """The body with loops and axes named apart from all tensors."""
+    held = {t.name for t in tensors}
+    taken = axis_names(body)
+    names: dict[str, str] = {}
+    for name in sorted(taken & held):
+        other = name
+        while other in taken or other in held:
+            other += "_"
+        taken.add(other)
+        names[name] = other
+    return tuple(_renamed(one, names) for one in body) if names else body
+
+
+def axis_names(body: Body) -> set[str]:
+    """The names of all loops, and of all axes of tiles."""
+    found: set[str] = set()
+    for op, loops in nested(body):
+        found |= {loop.axis for loop in loops}
+        found |= {a.name for field in AXES for a in getattr(op, field, ())}
+    return found
+
+
+def _renamed(one: Statement, names: Mapping[str, str]) -> Statement:
+    if isinstance(one, Loop):
+        body = tuple(_renamed(x, names) for x in one.body)
+        return Loop(names.get(one.axis, one.axis), one.trips, one.kind, body, one.origin)
+    one = shifted(one, {name: axis_index(other) for name, other in names.items()})
+    fields = {
+        field: tuple(Axis(names.get(a.name, a.name), a.extent) for a in getattr(one, field))
+        for field in AXES
+        if hasattr(one, field)
+    }
+    if isinstance(one, MatMulOp):
+        return attrs.evolve(
+            one, accumulate=tuple(names.get(a, a) for a in one.accumulate), **fields
+        )
+    return attrs.evolve(one, **fields)
 
 
 class Fresh:
     """Names that are not taken yet, for tensors and ops alike."""
 
     def __init__(self, tensors: Iterable[Tensor], body: Body) -> None:
-        self.taken = {t.name for t in tensors}
-        for op, loops in nested(body):
-            self.taken |= {op.name, *(loop.axis for loop in loops)}
-            for name in ("par", "free", "contract"):
-                self.taken |= {a.name for a in getattr(op, name, ())}
+        self.taken = {t.name for t in tensors} | axis_names(body)
+        self.taken |= {op.name for op in tile_ops(body)}
 
     def __call__(self, base: str) -> str:
         name, number = base, 1

@@ -14,12 +14,11 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ncc.errors import NccError, UsageError
+from ncc import files
+from ncc.errors import NccError
 from ncc.ir.neff import Member, Neff
 
 if TYPE_CHECKING:
@@ -61,31 +60,12 @@ def to_bytes(neff: Neff, compressed: bool = True, header: bool = False) -> bytes
 
 
 def write(neff: Neff, path: str | Path, compressed: bool = True, header: bool = False) -> None:
-    """Write the file: under another name first, then renamed, so that it is whole or not there."""
-    raw = to_bytes(neff, compressed, header)
-    target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """Write the file, whole or not at all."""
+    files.write(path, to_bytes(neff, compressed, header))
 
 
 def _raw(source: str | Path | bytes) -> bytes:
-    if isinstance(source, bytes):
-        return source
-    try:
-        return Path(source).read_bytes()
-    except OSError as wrong:
-        raise UsageError("NCC003", f"cannot read {source}: {wrong.strerror}") from None
+    return source if isinstance(source, bytes) else files.read(source)
 
 
 def members_of(raw: bytes) -> tuple[dict[str, bytes], dict[str, Any] | None]:

@@ -60,4 +60,16 @@ RULES: tuple[Rule, ...] = (
         "Compare the line with what `--print-after` prints.",
         names=("BIR003", "BIR015"),
     ),
+    Rule(
+        "NCC010",
+        "a pass of yours broke",
+        "A pass that stands in for one of ncc's must return a module of its level.",
+        "The message names the line of your file; NCC_DEBUG=1 prints all of the traceback.",
+    ),
+    Rule(
+        "NCC011",
+        "too little memory",
+        "The arrays of a run must fit the memory of the computer that runs ncc.",
+        "Use smaller shapes, or a computer with more memory.",
+    ),
 )

@@ -7,6 +7,7 @@ from ncc.rules import Rule
 FLAGS, EDGES = "accumulation-flags-are-set", "edges-cover-conflicts"
 ENGINES, QUEUES = "every-engine-is-named", "every-dma-has-a-queue"
 WAITS, ROOM, NUMBERS = "waits-cover-edges", "waits-fit-bundles", "semaphores-are-numbered"
+STREAMS, TABLES, WARM = "every-stream-ends", "functions-have-tables", "warm-weights-are-held"
 TILES = """    set a float32 (4,8) memory=SB
       loc a SB (4,32) allocated=true
     set b float32 (4,8) memory=SB
@@ -33,6 +34,7 @@ OTHER = PRODUCT.replace("p:", "q:")
 FROM_P = "a:float32[[4,8],[1,4]] <- p:float32[[4,8],[1,4]]"
 FROM_Q = FROM_P.replace("p:", "q:")
 A, B = "a:float32[[8,4],[1,8]]", "b:float32[[8,4],[1,8]]"
+EXP = f"{B} <- {A} func=Exp update Activation+1(1)"
 
 
 OUTPUT = """    set y float32 (4,8) kind=ExternalOutput
@@ -71,6 +73,11 @@ def _synced(*lines: str) -> str:
 def _numbered(*lines: str, sets: str = "") -> str:
     facts = (FLAGS, EDGES, ENGINES, QUEUES, WAITS, ROOM, NUMBERS)
     return _stage("alloc-sems", facts, sets, *_left(lines))
+
+
+def _last(sets: str, *lines: str) -> str:
+    facts = (FLAGS, EDGES, ENGINES, QUEUES, WAITS, ROOM, NUMBERS, STREAMS, TABLES, WARM)
+    return _stage("drop-warm-loads", facts, sets, *lines)
 
 
 QUEUE = "  queue qSP SP\n"
@@ -233,5 +240,45 @@ RULES: tuple[Rule, ...] = (
         (),
         _numbered("i0 = NoOp PE update PE+1(3)"),
         _numbered("i0 = NoOp PE update PE+1(0)"),
+    ),
+    Rule(
+        "NCC620",
+        "a stream without an end",
+        "A stream that is not empty ends with an Exit, and nothing stands behind that.",
+        "Let expand-engines make the Exit of every engine that has something to do.",
+        (),
+        _last("", "i0 = NoOp PE update PE+1(0)", "x0 = Exit SP"),
+        _last("", "i0 = NoOp PE update PE+1(0)", "x0 = Exit PE"),
+    ),
+    Rule(
+        "NCC621",
+        "a function whose table is not loaded",
+        "The Activation engine evaluates exp and its like from the one table set that was loaded last.",
+        "Let load-act-tables put a load before the first function of another set.",
+        (),
+        _last(TILES, f"i0 = Activation Activation {EXP}", "x0 = Exit Activation"),
+        _last(
+            TILES,
+            "t0 = LoadActFuncSet Activation act_func_set_id=6",
+            f"i0 = Activation Activation {EXP}",
+            "x0 = Exit Activation",
+        ),
+    ),
+    Rule(
+        "NCC622",
+        "weights that are not in the array",
+        "A matmul that loads no weights multiplies by those that an earlier one left in its rows and columns of the array.",
+        "Let drop-warm-loads decide after the last change of order or place.",
+        (),
+        _last(
+            ARRAY,
+            f"i0 = Matmult PE {PRODUCT} accumulation_flag=3 weights_loaded=true update PE+1(0)",
+            "x0 = Exit PE",
+        ),
+        _last(
+            ARRAY,
+            f"i0 = Matmult PE {PRODUCT} accumulation_flag=3 update PE+1(0)",
+            "x0 = Exit PE",
+        ),
     ),
 )

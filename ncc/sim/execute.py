@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ncc.errors import NccError, nearest
-from ncc.sim import act, control, pe, select, statistics, vector
+from ncc.sim import act, control, folds, pe, select, statistics, vector
 from ncc.sim.engine import Engine, Fields
 
 EFFECTS: dict[str, Callable[[Engine, Fields], None]] = {
@@ -13,6 +13,7 @@ EFFECTS: dict[str, Callable[[Engine, Fields], None]] = {
     **pe.EFFECTS,
     **act.EFFECTS,
     **vector.EFFECTS,
+    **folds.EFFECTS,
     **select.EFFECTS,
     **statistics.EFFECTS,
 }

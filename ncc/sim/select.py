@@ -14,7 +14,7 @@ from ncc.ir.data import numpy_type
 from ncc.sim.act import element_bits, merged_marks
 from ncc.sim.engine import Engine, Fields, Scalar, flat, together
 from ncc.sim.memory import Array, Marks
-from ncc.sim.vector import into, op_name, read, stage
+from ncc.sim.vector import arith, into, read, stage
 
 FILL = {0: "is_gt", 1: "is_ge", 2: "is_equal", 3: "not_equal"}  # fill_mode
 QUADRANT = 32
@@ -63,7 +63,7 @@ def range_select(e: Engine, f: Fields) -> None:
     index = np.float32(bits_f32(f.get("base", 0))) + np.arange(count, dtype=np.float32)
     keep = np.ones((rows, count), np.bool_)
     for i, bound in enumerate(bounds):
-        keep &= stage(op_name(f.get(f"comp_op{i}", 0)), index[None, :], bound.value, False) != 0
+        keep &= stage(arith(f.get(f"comp_op{i}", 0)), index[None, :], bound.value, False) != 0
     y = np.where(keep, flat(numerics.widen(x)), np.float32(bits_f32(f.get("fill", 0))))
     known = merged_marks(e.marks(source), count, *bounds)
     if (command := f.get("reduce_cmd", 0)) in (2, 3):

@@ -1,9 +1,6 @@
-"""DVE and Pool, elementwise: copies, arithmetic, reductions (ISA reference 5.7 to 5.14)."""
+"""DVE and Pool, elementwise: copies and arithmetic (ISA reference 5.7 to 5.10, 5.12, 5.14)."""
 
 from __future__ import annotations
-
-from functools import reduce
-from math import prod
 
 import numpy as np
 
@@ -13,7 +10,7 @@ from ncc.errors import NccError
 from ncc.ir.data import FLOATS, numpy_type
 from ncc.sim.act import element_bits, merged_marks
 from ncc.sim.engine import Engine, Fields, Scalar, flat, together
-from ncc.sim.memory import Array, Marks
+from ncc.sim.memory import Array
 from ncc.sim.views import View
 
 OPS = {code: name for name, code in ALU.items()}
@@ -92,7 +89,7 @@ def tensor_tensor(e: Engine, f: Fields) -> None:
     if 0xC4 <= code <= 0xC6:
         e.write(to, _integers(code, x, y, dtype), e.marks(a, b))
         return
-    e.put(to, numerics.alu(_arith(code), x, y), dtype, e.marks(a, b))
+    e.put(to, numerics.alu(arith(code), x, y), dtype, e.marks(a, b))
 
 
 def _one_in_psum(a: View, b: View) -> None:
@@ -100,7 +97,7 @@ def _one_in_psum(a: View, b: View) -> None:
         raise NccError("NCC913", "reads two operands from PSUM, where one may stand")
 
 
-def _arith(code: int) -> str:
+def arith(code: int) -> str:
     name = op_name(code)
     if name not in numerics.ALU:
         raise NccError("NCC912", f"{name} works on bits, not in float32")
@@ -121,10 +118,10 @@ def tensor_tensor_bits(e: Engine, f: Fields) -> None:
     _one_in_psum(a, b)
     to, dtype = into(e, f)
     x, y, _ = together(a, b, to)
-    e.write(to, _bits(op_name(f.get("op", 0)), x, y, dtype), e.marks(a, b))
+    e.write(to, bits(op_name(f.get("op", 0)), x, y, dtype), e.marks(a, b))
 
 
-def _bits(name: str, x: Array, y: Array, dtype: str) -> Array:
+def bits(name: str, x: Array, y: Array, dtype: str) -> Array:
     """A bit operation on integers of one type, or on the bits of floats of one type."""
     if x.dtype != numpy_type(dtype):
         raise NccError("NCC912", "a bit operation has one dtype for operands and result")
@@ -163,7 +160,7 @@ def _two_scalars(e: Engine, f: Fields) -> tuple[Scalar, Scalar]:
 def tensor_scalar(e: Engine, f: Fields) -> None:
     """(x op0 s0) op1 s1; `reverse` swaps tensor and scalar of a stage."""
     source, (s0, s1), (to, dtype) = read(e, f), _two_scalars(e, f), into(e, f)
-    first, second = _arith(f.get("op0", 0)), _arith(f.get("op1", 0))
+    first, second = arith(f.get("op0", 0)), arith(f.get("op1", 0))
     if first == "bypass" != second:
         raise NccError("NCC912", "op0 is bypass and op1 is not")
     x, _ = together(source, to)
@@ -193,7 +190,7 @@ def tensor_scalar_bits(e: Engine, f: Fields) -> None:
         )
         value = one.value if one.value.ndim == 0 else one.value.reshape(rows, *(1,) * (x.ndim - 1))
         value = np.broadcast_to(value, y.shape)
-        y = _bits(name, value, y, kind) if swap & bit else _bits(name, y, value, kind)
+        y = bits(name, value, y, kind) if swap & bit else bits(name, y, value, kind)
         known = merged_marks(known, x.size // rows, one)
     if dtype != kind:
         raise NccError("NCC912", "a bit operation has one dtype for operands and result")
@@ -212,12 +209,12 @@ def cache_cumulative(e: Engine, f: Fields) -> None:
 
 def _fold(e: Engine, f: Fields, running: bool) -> None:
     source, (s0, s1), (to, dtype) = read(e, f), _two_scalars(e, f), into(e, f)
-    name, command = _arith(f.get("op1", 0)), f.get("accumulator_cmd", 0)
+    name, command = arith(f.get("op1", 0)), f.get("accumulator_cmd", 0)
     if name not in IDENTITY or command not in (2, 3, 4):
         raise NccError("NCC912", f"cannot fold with {name} under accumulator command {command}")
     x, _ = together(source, to)
     rows = x.shape[0]
-    t = stage(_arith(f.get("op0", 0)), x, s0.value, False)
+    t = stage(arith(f.get("op0", 0)), x, s0.value, False)
     known = merged_marks(e.marks(source), x.size // rows, s0)
     seed = np.full((rows, 1), IDENTITY[name], np.float32)
     seed_known = np.ones((rows, 1), np.bool_)
@@ -260,8 +257,8 @@ def scalar_tensor_tensor(e: Engine, f: Fields) -> None:
     to, dtype = into(e, f)
     x, y, _ = together(a, b, to)
     swap = f.get("reverse", 0)
-    t = stage(_arith(f.get("op0", 0)), x, s.value, bool(swap & FIRST))
-    name = _arith(f.get("op1", 0))
+    t = stage(arith(f.get("op0", 0)), x, s.value, bool(swap & FIRST))
+    name = arith(f.get("op1", 0))
     found = (
         t
         if name == "bypass"
@@ -284,7 +281,7 @@ def scan(e: Engine, f: Fields) -> None:
     s = _third(e, f)
     to, dtype = into(e, f)
     x, y = flat(numerics.widen(together(a, b, to)[0])), flat(numerics.widen(together(a, b, to)[1]))
-    op0, op1, swap = _arith(f.get("op0", 0)), _arith(f.get("op1", 0)), f.get("reverse", 0)
+    op0, op1, swap = arith(f.get("op0", 0)), arith(f.get("op1", 0)), f.get("reverse", 0)
     rows = x.shape[0]
     carried = np.broadcast_to(s.value.reshape(-1), (rows,))
     out = np.empty(x.shape, np.float32)
@@ -300,96 +297,6 @@ def scan(e: Engine, f: Fields) -> None:
     e.put(to, out, dtype, None if known is None else np.logical_and.accumulate(flat(known), axis=1))
 
 
-# --- reductions -----------------------------------------------------------------------------------
-
-
-def _inner(f: Fields, count: int) -> int:
-    """How many elements the named innermost axes hold: `count` counts axes."""
-    if not 1 <= count <= 4:
-        raise NccError("NCC912", f"reduces {count} axes, where 1 to 4 can be named")
-    return prod(num for _, num in f["src"].dims[:count])
-
-
-def _grouped(e: Engine, f: Fields, axes: int) -> tuple[View, Array, Marks | None, int]:
-    source = read(e, f)
-    inner, rows = _inner(f, axes), source.array.shape[0]
-    known = e.marks(source)
-    marks = None if known is None else known.reshape(rows, -1, inner)
-    return source, source.array.reshape(rows, -1, inner), marks, rows
-
-
-def tensor_reduce(e: Engine, f: Fields) -> None:
-    """Folds the innermost axes; the kept ones are walked in order."""
-    _, x, known, rows = _grouped(e, f, f.get("op_dim", 0) - 1)
-    to, dtype = into(e, f)
-    if to.array.size != x.shape[0] * x.shape[1]:
-        raise NccError("NCC912", f"keeps {x.shape[1]} elements of {to.array.size // rows} places")
-    y = numerics.reduce(_arith(f.get("op", 0)), x, (2,))
-    y = -y if f.get("negated", 0) else y
-    e.put(to, y, dtype, None if known is None else np.logical_and.reduce(known, axis=2))
-
-
-def tensor_reduce_bits(e: Engine, f: Fields) -> None:
-    _, x, known, rows = _grouped(e, f, f.get("op_dim", 0) - 1)
-    to, dtype = into(e, f)
-    if to.array.size != x.shape[0] * x.shape[1]:
-        raise NccError("NCC912", f"keeps {x.shape[1]} elements of {to.array.size // rows} places")
-    name = op_name(f.get("op", 0))
-    y = reduce(lambda a, b: _bits(name, a, b, dtype), (x[..., i] for i in range(x.shape[2])))
-    e.write(to, y, None if known is None else np.logical_and.reduce(known, axis=2))
-
-
-def tensor_cumulative(e: Engine, f: Fields) -> None:
-    """The running value at each element of the named axes."""
-    source, x, known, rows = _grouped(e, f, max(1, f.get("op_dim", 2) - 1))
-    to, dtype = into(e, f)
-    together(source, to)
-    y = accumulate(_arith(f.get("op", 0)), numerics.widen(x.reshape(-1, x.shape[2])))
-    marks = None if known is None else np.logical_and.accumulate(known, axis=2).reshape(rows, -1)
-    e.put(to, y.reshape(rows, -1), dtype, marks)
-
-
-def cross_lane(e: Engine, f: Fields) -> None:
-    """A fold over partitions; partition 0 receives the result."""
-    source = read(e, f)
-    x, known = flat(source.array), e.marks(source)
-    whole = f.get("reduce_axis", 0) == 0
-    dtype = e.dtype(f.get("out_dtype", 0))
-    to = e.target(f["dst"], 1, dtype)
-    x = x.reshape(-1, 1) if whole else x
-    if to.array.size != x.shape[1]:
-        raise NccError("NCC912", f"keeps {x.shape[1]} elements of {to.array.size} places")
-    if known is not None:
-        known = np.logical_and.reduce(flat(known).reshape(x.shape)).reshape(1, -1)
-    which = f.get("reduce_op", 0)
-    if which in (0, 1, 2):
-        y = numerics.reduce("max" if which == 2 else "add", x, (0,)).reshape(1, -1)
-        if which == 1:
-            y = numerics.alu("mult", y, element_bits(f.get("scale", 0), "float32"))
-        e.put(to, y, dtype, known)
-        return
-    names = {3: "bitwise_or", 4: "bitwise_and", 5: "bitwise_xor"}
-    if which not in names:
-        raise NccError("NCC912", f"there is no cross-lane operation {which}")
-    y = reduce(lambda a, b: _bits(names[which], a, b, dtype), list(x))
-    e.write(to, y.reshape(1, -1), known)
-
-
-def pool(e: Engine, f: Fields) -> None:
-    """The largest or the scaled sum of each window: the innermost axes of the source."""
-    _, x, known, rows = _grouped(e, f, f.get("pool_dim", 0) - 1)
-    to, dtype = into(e, f)
-    if to.array.size != rows * x.shape[1]:
-        raise NccError("NCC912", f"keeps {x.shape[1]} elements of {to.array.size // rows} places")
-    which = f.get("pool_func", 0)
-    if which not in (1, 2):
-        raise NccError("NCC912", f"there is no pool function {which}")
-    y = numerics.reduce("max" if which == 1 else "add", x, (2,))
-    if which == 2:
-        y = numerics.alu("mult", y, element_bits(f.get("scale", 0), "float32"))
-    e.put(to, y, dtype, None if known is None else np.logical_and.reduce(known, axis=2))
-
-
 EFFECTS = {
     "Copy": copy,
     "Cast": cast,
@@ -403,10 +310,4 @@ EFFECTS = {
     "TensorScalarCacheCumulative": cache_cumulative,
     "ScalarTensorTensor": scalar_tensor_tensor,
     "TensorTensorScan": scan,
-    "TensorReduce": tensor_reduce,
-    "TensorReduceBitvec": tensor_reduce_bits,
-    "TensorCumulative": tensor_cumulative,
-    "CrossLaneReduce": cross_lane,
-    "CrossLaneReduceBitvec": cross_lane,
-    "Pool": pool,
 }

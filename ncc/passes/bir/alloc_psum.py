@@ -49,7 +49,8 @@ After:
 Why: PSUM comes first, since a sum cannot move while it grows. Tiles that live together never share
 a bank, because the START of one clears the whole bank; a tile of several banks begins at a multiple
 of its size for the same reason. A finished sum that finds no bank is copied to SBUF, where its
-readers then read it; an open one that finds none is an error.
+readers then read it. Double buffers that find none are given up: each of their sums then takes a
+bank when it begins. Only open sums that outnumber the banks are an error.
 """
 
 from __future__ import annotations

@@ -129,6 +129,7 @@ PASS = define(
     __doc__,
     apply,
     source="bir",
+    gives=("warm-weights-are-held",),
     required=False,
     after={"alloc-sems": "what moves an instruction or writes SBUF comes before"},
     real="codegen's weight cache",

@@ -81,7 +81,7 @@ PASS = define(
     __doc__,
     apply,
     source="bir",
-    gives=("every-engine-is-named",),
+    gives=("every-engine-is-named", "every-stream-ends"),
     needs=("every-dma-has-a-queue",),
     after={"anti-deps": "an Exit touches no bytes, so nothing would order it but its own edges"},
     real="expand_all_engine",

@@ -64,14 +64,14 @@ After:
 Why: a tile that is needed early and late, and not in between, holds bytes that others could use.
 Its value goes home to DRAM, and each group of uses loads a short-lived copy. A value that came from
 an input needs no home: it is loaded again from there. Then all is coloured anew, until every tile
-has a place. What one instruction needs at one moment cannot be spilled; where that does not fit,
-the program is refused.
+has a place. Double buffers are given up last. What one instruction needs at one moment cannot be
+spilled; where that does not fit, the program is refused.
 """
 
 from __future__ import annotations
 
 from ncc.errors import NccError
-from ncc.ir.bir import Inst, Module, with_insts
+from ncc.ir.bir import Module, with_insts
 from ncc.ir.colouring import INFINITE
 from ncc.ir.intervals import with_live
 from ncc.ir.redefinitions import without_rings
@@ -112,10 +112,8 @@ def apply(module: Module, target: Target) -> Module:
 
 def rewritten(module: Module, spiller: Spiller, names: list[str]) -> Module:
     """The module with these tiles spilled, and its live ranges measured again."""
-    insts: tuple[Inst, ...] = module.main.blocks[0].insts
-    sets = module.main.sets
-    for name in sorted(names):
-        sets, insts = spiller.spill(name, sets, insts)
+    func = module.main
+    sets, insts = spiller.spill(sorted(names), func.sets, func.blocks[0].insts)
     return with_insts(module, insts, sets=with_live(sets, insts))
 
 

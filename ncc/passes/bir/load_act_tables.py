@@ -95,6 +95,7 @@ PASS = define(
     __doc__,
     apply,
     source="bir",
+    gives=("functions-have-tables",),
     after={"alloc-sems": "a load has no update, so nothing may count it"},
     real="lower_act",
     job="W0",

@@ -184,6 +184,6 @@ PASS = define(
     gives=("every-array-has-a-layout",),
     after={"normalize-layouts": "the entry's layout is what the rest is propagated from"},
     real="LayoutAssignment",
-    job="F0",
+    job="F2",
     sure="inferred",
 )

@@ -111,6 +111,6 @@ PASS = define(
     gives=("outputs-are-descending",),
     after={"assign-layouts": "it repairs the outputs' layouts, so they must be settled"},
     real="EnsureDescendingLayoutInRoot",
-    job="F0",
+    job="F2",
     sure="confirmed",
 )

@@ -120,6 +120,6 @@ PASS = define(
     gives=("entry-is-descending",),
     after={"check-sharding": "a sharded value has other dimensions on each device"},
     real="IOLayoutNormalization",
-    job="F0",
+    job="F2",
     sure="confirmed",
 )

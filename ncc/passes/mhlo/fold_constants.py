@@ -118,6 +118,6 @@ PASS = define(
     source="mhlo",
     gives=("no-constant-is-converted",),
     real="CanonicalizeForTensorizer",
-    job="F1",
+    job="F0",
     sure="confirmed",
 )

@@ -61,6 +61,6 @@ PASS = define(
     gives=("no-tuple-is-left",),
     after={"penguinize-io": "its elements of the returned tuple are folded here"},
     real="CanonicalizeForTensorizer",
-    job="F1",
+    job="F0",
     sure="confirmed",
 )

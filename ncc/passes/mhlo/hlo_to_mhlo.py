@@ -345,6 +345,6 @@ PASS = define(
     needs=("nothing-is-sharded", "entry-is-descending", "outputs-are-descending"),
     after={"descending-root": "layouts end here, so the outputs must have theirs"},
     real="HloToMhlo",
-    job="F1",
+    job="F0",
     sure="confirmed",
 )

@@ -79,6 +79,6 @@ PASS = define(
     gives=("outputs-are-named",),
     after={"fold-tuples": "a value that is returned through a tuple is known only then"},
     real="TensorizerLegalization",
-    job="F1",
+    job="F0",
     sure="confirmed",
 )

@@ -64,6 +64,6 @@ PASS = define(
     source="mhlo",
     gives=("no-tuple-is-returned",),
     real="PenguinizeFunctions",
-    job="F1",
+    job="F0",
     sure="confirmed",
 )

@@ -86,6 +86,6 @@ PASS = define(
     gives=("no-broadcast-is-left", "no-transpose-is-left"),
     after={"fold-constants": "it moves converts below broadcasts, and orders their dimensions"},
     real="CanonicalizeForTensorizer",
-    job="F1",
+    job="F0",
     sure="confirmed",
 )

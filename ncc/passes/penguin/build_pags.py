@@ -69,6 +69,6 @@ PASS = define(
     source="penguin",
     gives=("dimensions-are-grouped",),
     real="PAGLayout",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

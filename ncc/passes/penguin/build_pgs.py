@@ -72,6 +72,6 @@ PASS = define(
     needs=("layouts-are-solved", "edges-agree"),
     gives=("groups-are-built",),
     real="PGAnalysisForTiling",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

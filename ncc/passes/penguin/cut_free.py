@@ -115,6 +115,6 @@ PASS = define(
     gives=("free-tiles-fit",),
     after={"cut-partition": "what is free is what is not on partitions"},
     real="cutFreeAxes",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

@@ -63,6 +63,6 @@ PASS = define(
     gives=("partition-tiles-fit",),
     after={"build-pgs": "the partition axes of every op must be settled"},
     real="cutParAxes",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

@@ -55,17 +55,16 @@ from ncc.ir.contract_nest import ContractNest
 from ncc.ir.nests import Nest, plan
 from ncc.ir.penguin import (
     Function,
-    Loop,
     Statement,
     Tensor,
     TensorContractOp,
     TensorOp,
-    TileOp,
 )
 from ncc.ir.penguin_views import views_read
 from ncc.ir.tile_builder import Builder, Site, sums
 from ncc.ir.tile_epilogue import Epilogue
 from ncc.ir.tile_layouts import Misfit, layout
+from ncc.ir.tile_walk import apart, tile_ops
 from ncc.ir.tiling import put_sum, sizes_of, walk
 from ncc.passes.base import define
 from ncc.target import Target
@@ -93,9 +92,8 @@ def emit(module: Function, target: Target, to_dram: frozenset[str]) -> Function:
     for nest in build.plan.nests:
         place_tensors(build, nest)
         body += emit_nest(build, nest)
-    return attrs.evolve(
-        module, tensors=tensors_of(module, build, body), body=tuple(body), pags=(), pgs=()
-    )
+    tensors = tensors_of(module, build, body)
+    return attrs.evolve(module, tensors=tensors, body=apart(tuple(body), tensors), pags=(), pgs=())
 
 
 def place_tensors(build: Builder, nest: Nest) -> None:
@@ -132,7 +130,8 @@ def tile_nest(build: Builder, nest: Nest) -> list[Statement]:
 
 def tensors_of(module: Function, build: Builder, body: list[Statement]) -> tuple[Tensor, ...]:
     """Inputs and outputs, what the tiles use of the other tensors, and the tiles' buffers."""
-    used = set(names_used(body))
+    used = {v.tensor for op in tile_ops(tuple(body)) for v in (op.dst, *views_read(op))}
+    used -= {t.name for t in build.buffers}
     found: list[Tensor] = []
     for tensor in module.tensors:
         name = tensor.name
@@ -143,20 +142,9 @@ def tensors_of(module: Function, build: Builder, body: list[Statement]) -> tuple
                     tensor, shape=place.storage, blocks=len(place.outer), partition_dims=()
                 )
             )
-        elif tensor.kind in ("input", "output") or name in used - {t.name for t in build.buffers}:
+        elif tensor.kind in ("input", "output") or name in used:
             found.append(attrs.evolve(tensor, home="dram", partition_dims=()))
     return (*found, *build.buffers)
-
-
-def names_used(body: list[Statement] | tuple[Statement, ...]) -> list[str]:
-    """Every tensor that some op reads or writes."""
-    found: list[str] = []
-    for one in body:
-        if isinstance(one, Loop):
-            found += names_used(one.body)
-        elif isinstance(one, TileOp):
-            found += [view.tensor for view in (one.dst, *views_read(one))]
-    return found
 
 
 PASS = define(
@@ -169,6 +157,6 @@ PASS = define(
     exact=False,
     after={"tile-contract": "loops are made of the cuts"},
     real="MacroGeneration",
-    job="F1",
+    job="F2",
     sure="inferred",
 )

@@ -149,6 +149,6 @@ PASS = define(
     needs=("layouts-are-solved", "dimensions-are-grouped"),
     gives=("edges-agree",),
     real="InsertIOTransposes",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

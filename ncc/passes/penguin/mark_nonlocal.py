@@ -68,6 +68,6 @@ PASS = define(
     gives=("homes-are-chosen",),
     after={"insert-transposes": "a transposed copy has a home too"},
     real="InferNonlocalTensors",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

@@ -75,6 +75,6 @@ PASS = define(
     source="penguin",
     gives=("contraction-axes-are-last",),
     real="NeuronLoopInterchange",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

@@ -56,6 +56,6 @@ PASS = define(
     required=False,
     after={"value-number": "an op that is only a name for another leaves its tensor unread"},
     real="DeadCodeElimination",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

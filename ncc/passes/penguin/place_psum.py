@@ -190,6 +190,6 @@ PASS = define(
     gives=("the-pe-array-writes-psum", "psum-is-read-by-engines"),
     after={"select-insts": "who may read PSUM is a property of the engine"},
     real="InferPSumTensor",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

@@ -57,6 +57,6 @@ PASS = define(
     gives=("requirements-are-stated",),
     after={"order-loops": "the requirement names the contraction axes in their final order"},
     real="LayoutRequirementAnalysis",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

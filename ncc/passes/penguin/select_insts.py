@@ -249,6 +249,6 @@ PASS = define(
     gives=("every-tile-op-is-an-instruction",),
     after={"widen-fp8fn": "an instruction reads only types that the target has"},
     real="SundaISel",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

@@ -41,6 +41,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from ncc.ir.affine import Affine
 from ncc.ir.penguin import (
     Axis,
     Function,
@@ -96,9 +97,15 @@ class Precision:
     def cast(
         self, view: View, dtype: str, op: MatMulOp, free: tuple[Axis, ...]
     ) -> TileElementwiseOp:
-        dst = self.buffer(view.tensor, dtype, op.contract, free, ring=True)
-        name, origin = self.fresh(f"cast_{view.tensor}"), op.origin.by("set-precision")
-        return TileElementwiseOp(name, dst, op.contract, free, "copy", (view,), origin=origin)
+        """A copy of an operand's tile in a wider type."""
+        par, origin = op.contract, op.origin.by("set-precision")
+        shape = (size(par), *([most(a.extent) for a in free] or [1]))
+        name = self.fresh(f"{view.tensor}_x")
+        self.tensors[name] = Tensor(name, dtype, shape, home="sbuf", ring=True, origin=origin)
+        self.made.append(self.tensors[name])
+        inner = [Affine(0, ((a.name, 1),)) for a in free] or [Affine()]
+        dst, label = View(name, (radix(par), *inner)), self.fresh(f"cast_{view.tensor}")
+        return TileElementwiseOp(label, dst, par, free, "copy", (view,), origin=origin)
 
     # ---- results ---------------------------------------------------------------------------------
 
@@ -118,7 +125,7 @@ class Precision:
             self.tensors[name] = attrs.evolve(
                 old, dtype="float32", origin=old.origin.by("set-precision")
             )
-            if any(not self.rounds(op, name, dtype) for op in read.get(name, ())):
+            if any(not self.rounds(op, dtype) for op in read.get(name, ())):
                 twin = attrs.evolve(old, name=self.fresh(f"{name}_r"))
                 self.made.append(twin)
                 self.tensors[twin.name] = twin
@@ -135,7 +142,7 @@ class Precision:
 
         def redirect(op: TileOp) -> Iterable[Statement]:
             def change(view: View) -> View:
-                if view.tensor in rounded and not self.rounds(op, view.tensor, narrow[view.tensor]):
+                if view.tensor in rounded and not self.rounds(op, narrow[view.tensor]):
                     return View(rounded[view.tensor].tensor, view.index)
                 return view
 
@@ -143,31 +150,10 @@ class Precision:
 
         return after_groups(rewrite(body, redirect), copy)
 
-    def rounds(self, op: TileOp, name: str, dtype: str) -> bool:
-        """A copy to the accumulator's own narrow type is the rounding itself."""
-        return (
-            isinstance(op, TileElementwiseOp)
-            and op.op == "copy"
-            and op.srcs[0] == View(name, op.srcs[0].index if isinstance(op.srcs[0], View) else ())
-            and self.tensors[op.dst.tensor].dtype == dtype
-        )
-
-    def buffer(
-        self, like: str, dtype: str, par: tuple[Axis, ...], free: tuple[Axis, ...], ring: bool
-    ) -> View:
-        shape = (size(par), *([most(a.extent) for a in free] or [1]))
-        name = self.fresh(f"{like}_x")
-        origin = self.tensors[like].origin.by("set-precision")
-        tensor = Tensor(name, dtype, shape, home="sbuf", ring=ring, origin=origin)
-        self.made.append(tensor)
-        self.tensors[name] = tensor
-        return tile_view(name, par, free)
-
-
-def tile_view(name: str, par: tuple[Axis, ...], free: tuple[Axis, ...]) -> View:
-    from ncc.ir.affine import Affine
-
-    return View(name, (radix(par), *([Affine(0, ((a.name, 1),)) for a in free] or [Affine()])))
+    def rounds(self, op: TileOp, dtype: str) -> bool:
+        """A copy of the sum to its own narrow type is the rounding itself."""
+        is_copy = isinstance(op, TileElementwiseOp) and op.op == "copy"
+        return is_copy and self.tensors[op.dst.tensor].dtype == dtype
 
 
 def apply(module: Function, target: Target) -> Function:
@@ -183,6 +169,6 @@ PASS = define(
     gives=("accumulators-are-fp32",),
     after={"emit-tiles": "an accumulator is a tile"},
     real="EnforceAluDTAcc",
-    job="F1",
+    job="F2",
     sure="inferred",
 )

@@ -125,6 +125,6 @@ PASS = define(
     source="penguin",
     required=False,
     real="Simplifier",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

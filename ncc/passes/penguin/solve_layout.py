@@ -259,6 +259,6 @@ PASS = define(
     needs=("requirements-are-stated", "dimensions-are-grouped"),
     gives=("layouts-are-solved",),
     real="GlobalLayout",
-    job="F1",
+    job="F2",
     sure="inferred",
 )

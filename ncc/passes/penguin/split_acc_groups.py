@@ -194,6 +194,6 @@ PASS = define(
     exact=False,
     after={"place-psum": "a group is long by the bank that it holds"},
     real="SplitAccGrp",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

@@ -66,6 +66,6 @@ PASS = define(
     gives=("contractions-are-tiled", "only-contraction-axes-accumulate"),
     after={"cut-free": "the moving operand's tile is the group's free tile"},
     real="tileTCDAG",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )

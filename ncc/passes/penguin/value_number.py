@@ -128,6 +128,6 @@ PASS = define(
     required=False,
     after={"simplify": "a copy between two equal values hides that they are equal"},
     real="ValueNumbering",
-    job="F1",
+    job="F2",
     sure="confirmed",
 )
