@@ -4,7 +4,8 @@
     python book/build.py --check    say which listing is stale; exit status 1 if one is
 
 A fenced block of kind `console` holds a command after `$ ` and, below it, what the command printed:
-stderr first, then stdout. A command may go on in the next line after a backslash. A `{code-block}`
+stderr first, then stdout. A command may go on in the next line after a backslash. In the book, a
+printed line that is too long for the page goes on in the next one, further in. A `{code-block}`
 with a `:caption:` is a file of that name, which the commands after it may use. Each document has
 an empty folder of its own with `examples/` in it, and its commands run there in order. A command
 that does not exit with 0, or in which ncc complains, fails the build. One that is meant to fail
@@ -16,9 +17,11 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -65,17 +68,39 @@ def run(command: str, folder: Path) -> str:
     return printed
 
 
+def folded(printed: str) -> str:
+    """Lines of at most WIDTH columns, broken at blanks."""
+    return "".join(f"{short}\n" for line in printed.splitlines() for short in fold(line))
+
+
+def fold(line: str) -> list[str]:
+    if len(line) <= WIDTH:
+        return [line]
+    deeper = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.wrap(
+        line,
+        WIDTH,
+        subsequent_indent=deeper,
+        break_long_words=False,
+        break_on_hyphens=False,
+        expand_tabs=False,
+        replace_whitespace=False,
+    )
+
+
 def filled(path: Path) -> str:
     """A document with every listing made anew."""
+    layout = folded if path.parent == BOOK else str
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "examples").symlink_to(ROOT / "examples")
+        shutil.copytree(ROOT / "examples", folder / "examples")
 
         def block(found: re.Match[str]) -> str:
             if found["file"]:
                 (folder / found["file"]).write_text(found["text"])
                 return found[0]
-            return f"```console\n$ {found['command']}\n{run(found['command'], folder)}```"
+            printed = layout(run(found["command"], folder))
+            return f"```console\n$ {found['command']}\n{printed}```"
 
         try:
             return BLOCK.sub(block, path.read_text())

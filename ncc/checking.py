@@ -169,9 +169,18 @@ def compare(one: Inputs, found: Sequence[Array], step: Step | None) -> tuple[flo
             was, now = float(np.asarray(base[where])), float(np.asarray(got[where]))
             return (
                 largest,
-                f"{name}[{index}] was {was:g}, is {now:g} ({int(bad.sum())} elements differ)",
+                f"{name}[{index}] {apart(was, now)} ({int(bad.sum())} elements differ)",
             )
     return largest, ""
+
+
+def apart(was: float, now: float) -> str:
+    """Both numbers, with as many digits as tell one from the other."""
+    for digits in (6, 9, 17):
+        said = f"was {was:.{digits}g}, is {now:.{digits}g}"
+        if f"{was:.{digits}g}" != f"{now:.{digits}g}":
+            break
+    return said
 
 
 def _difference(want: Array, got: Array) -> Any:

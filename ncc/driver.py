@@ -7,6 +7,7 @@ runs after every pass, always.
 from __future__ import annotations
 
 import gc
+import itertools
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -332,9 +333,10 @@ def run(
 
     level(at)
     stage = stage_of(program, target)
+    todo = plan_to(stage, at, **ends)
+    refused_early(stage, todo)
     given = inputs if inputs is not None else whole(stage, 0)
-    stage = walk(stage, plan_to(stage, at, **ends))
-    return run_stage(stage, given, watch)
+    return run_stage(walk(stage, todo), given, watch)
 
 
 def check(
@@ -354,12 +356,27 @@ def check(
     from ncc import checking
 
     stage = stage_of(program, target)
+    todo = plan(stage, **ends)
+    refused_early(stage, todo)
     if inputs is None:
         sets = [checking.whole_numbers(stage), checking.random_numbers(stage)]
     else:
         sets = [checking.given(stage, list(inputs))]
     right = None if against is None else list(against)
-    return checking.check(stage, plan(stage, **ends), sets, right)
+    return checking.check(stage, todo, sets, right)
+
+
+def refused_early(stage: Stage, todo: Plan) -> None:
+    """Raise what the laws, or the passes on the program's own level, say of an input.
+
+    Whoever draws arrays for a program asks this first: a value of a type that is not computed with
+    has no array.
+    """
+    first = Plan(())
+    if stage.level == "hlo":
+        own = itertools.takewhile(lambda entry: entry[1].source == "hlo", todo.passes())
+        first = Plan(todo.entries[: len(list(own))])
+    walk(stage, first)
 
 
 def plan_to(stage: Stage, at: str, **ends: Any) -> Plan:

@@ -162,7 +162,7 @@ def read_stage(text: str, file: str = "") -> Stage:
         key, _, value = word.partition("=")
         pairs[key] = value
     if unknown := sorted(pairs.keys() - {"target", "after", "facts"}):
-        raise NccError("NCC004", f"the header has no word {unknown[0]}=", Place(file, 1))
+        raise NccError("NCC004", f"the header has no word {unknown[0][:30]}=", Place(file, 1))
     facts = tuple(sorted(x for x in pairs.get("facts", "").split(",") if x))
     if words[2] not in LEVELS:
         said = f"no level is called {words[2]}; there are {', '.join(LEVELS)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncc import files
-from ncc.errors import NccError, nearest
-from ncc.ir.data import numpy_type
+from ncc.errors import NccError, listed, nearest
+from ncc.ir.data import DTYPES, numpy_type
 from ncc.stages import Stage, level
 
 Array = NDArray[np.generic]
@@ -33,7 +35,7 @@ def whole(stage: Stage, seed: int) -> list[Array]:
 
     For an HLO program the numbers are made smaller, then sparser, until no sum can pass 2²⁴.
     """
-    inputs, _ = signature(stage)
+    inputs = drawable(stage)
     drawn: list[Array] = []
     for most, density in DRAWS:
         rng = np.random.default_rng(seed)
@@ -41,6 +43,32 @@ def whole(stage: Stage, seed: int) -> list[Array]:
         if stage.level != "hlo" or _largest_sum(stage, drawn) < EXACT:
             break
     return drawn
+
+
+def drawable(stage: Stage) -> Wanted:
+    """The inputs of a stage, when every array of its signature can be made here.
+
+    NCC116 for an element type that is not computed with, NCC011 for more bytes than there are.
+    """
+    inputs, outputs = signature(stage)
+    elements = 0
+    for name, dtype, shape in (*inputs, *outputs):
+        if dtype not in DTYPES:
+            said = f"{name} is {dtype}, and ncc computes with {listed(DTYPES)}"
+            raise NccError("NCC116", said)
+        elements += math.prod(shape)
+    if 8 * elements > memory():
+        said = f"inputs and outputs have {elements} elements, more than fit the memory here"
+        raise NccError("NCC011", said, hint="try it with smaller shapes")
+    return inputs
+
+
+def memory() -> int:
+    """Bytes of memory that this computer has; a large number where it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 1 << 40
 
 
 def _draw(
@@ -65,7 +93,7 @@ def random(stage: Stage, seed: int) -> list[Array]:
     from ncc.numerics import cast
 
     rng = np.random.default_rng(seed)
-    inputs, _ = signature(stage)
+    inputs = drawable(stage)
     return [cast(rng.uniform(-2, 2, shape).astype(np.float32), dtype) for _, dtype, shape in inputs]
 
 

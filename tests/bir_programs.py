@@ -96,7 +96,7 @@ def insts(draw, depth=1):
     opcode = draw(st.sampled_from(sorted(OPCODES)))
     own = OPCODES[opcode].keys
     chosen = draw(st.lists(st.sampled_from(sorted(own)), unique=True, max_size=3)) if own else []
-    keys = keyed(opcode, **{k: draw(value_like(own[k])) for k in chosen if k != "debug"})
+    keys = keyed(opcode, **{k: draw(value_like(own[k])) for k in chosen})
     region = OPCODES[opcode].family == "region" and depth
     return Inst(
         draw(NAMES),

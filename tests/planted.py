@@ -11,11 +11,8 @@ from ncc import checking, passes
 from ncc.driver import plan
 from ncc.errors import NccError
 from ncc.ir.bir import Inst, with_insts
-from ncc.ir.bir_keys import ACCUMULATE, START, STOP
 from ncc.passes.base import Pass
 from ncc.stages import Stage
-
-__all__ = ["ACCUMULATE", "START", "STOP"]
 
 
 def broken(name: str, wreck: Callable[[Any], Any]) -> dict[str, Pass]:
@@ -36,7 +33,9 @@ def told(
     try:
         found = checking.check(stage, todo, [draw(stage)])
     except NccError as fault:
-        return fault.place.during.removeprefix("after "), f"{fault.code} {fault.said}"
+        said = f"{fault.code} {fault.place.value}: {fault.said}"
+        hint = f" ({fault.hint})" if fault.hint else ""
+        return fault.place.during.removeprefix("after "), said + hint
     return found.place.during, found.failed
 
 
@@ -48,6 +47,18 @@ def edited(module: Any, change: Callable[[Inst], Inst | None]) -> Any:
     """A straight line of BIR with every instruction changed; None drops one."""
     new = (change(inst) for inst in insts_of(module))
     return with_insts(module, tuple(inst for inst in new if inst is not None))
+
+
+def located(module: Any, name: str, **fields: Any) -> Any:
+    """The same with some fields of one location replaced."""
+    sets = tuple(
+        attrs.evolve(
+            of, locs=tuple(attrs.evolve(x, **fields) if x.name == name else x for x in of.locs)
+        )
+        for of in module.main.sets
+    )
+    assert sets != module.main.sets, f"{name} is as before"
+    return with_insts(module, insts_of(module), sets=sets)
 
 
 def one(module: Any, name: str, **fields: Any) -> Any:

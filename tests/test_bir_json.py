@@ -5,16 +5,24 @@ from __future__ import annotations
 import json
 
 import pytest
-from bir_programs import modules
+from bir_programs import insts, modules
 from hypothesis import given, settings
 
 from ncc.errors import NccError
+from ncc.ir.bir import Block, Function, Module
 from ncc.ir.bir_json import document, from_json, to_json
 from ncc.ir.bir_text import parse
 from ncc.rules.bir import BOUND, PROGRAM, TILES
 
 
-@settings(max_examples=120, derandomize=True, deadline=None)
+@settings(max_examples=150, derandomize=True, deadline=None)
+@given(insts(0))
+def test_every_instruction_reads_back(inst):
+    module = Module("m", "gen3", (Function("f", (), (Block("b", (inst,)),)),))
+    assert from_json(to_json(module)) == module
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
 @given(modules())
 def test_every_module_reads_back(module):
     names = [func.name for func in module.functions]

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import pytest
-from bir_programs import modules
+from bir_programs import insts, modules
 from hypothesis import given, settings
 
 from ncc.errors import NccError
 from ncc.ir.affine import Least, Mod, affine
-from ncc.ir.bir import Ap, Imm, Inst, Reg, SymAp, Tile, Update, Wait
+from ncc.ir.bir import Ap, Block, Function, Imm, Inst, Module, Reg, SymAp, Tile, Update, Wait
 from ncc.ir.bir_text import parse, show, show_inst, show_operand
 from ncc.rules.bir import PROGRAM
 
 TEXT = PROGRAM.split("\n", 1)[1]
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(insts(0))
+def test_every_instruction_reads_back(inst):
+    module = Module("m", "gen3", (Function("f", (), (Block("b", (inst,)),)),))
+    assert parse(show(module)) == module
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
 @given(modules())
 def test_every_module_reads_back(module):
     text = show(module)

@@ -160,11 +160,11 @@ def test_writing_is_whole_or_not_at_all(tmp_path, monkeypatch):
     first = path.read_bytes()
     assert pack.read(path) == pack.read(first)
 
-    def broken(handle):
-        raise OSError("no space left")
+    def broken(here, there):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(OSError, match="no space left"):
+    monkeypatch.setattr(Path, "replace", broken)
+    with pytest.raises(UsageError, match=r"NCC003 cannot write .*: no space left on device"):
         pack.write(pack.build(parse(MIXED)), path)
     assert path.read_bytes() == first
     assert [p.name for p in tmp_path.iterdir()] == ["m.neff"]

@@ -13,7 +13,7 @@ from ncc.stages import Stage, level, read_stage
 JOBS = {
     "F0": "hlo2penguin: reads HLO, lowers it all the way to Penguin, and exits",
     "F1": "the golden evaluator: runs HLO as a reference; ncc's interpreters do, but no pass",
-    "F2": "hlo-opt, a second job on HLO (layouts, it is thought), then Penguin down to BIR",
+    "F2": "the front end: hlo-opt, a second tool on HLO, then Penguin down to BIR",
     "W0": "walrus: everything on BIR, then bundles and the container",
 }
 
@@ -38,8 +38,9 @@ def by_job(rows: list[dict[str, object]]) -> None:
     """The registry by the real compiler's jobs, with what is odd about their order."""
     click.echo(
         "By the real compiler's jobs, in wall-clock order, which is not the order of the levels:\n"
-        "F0 lowers HLO to Penguin and exits before F2, the job that assigns layouts on HLO, has\n"
-        "started. ncc has one pipeline, so a layout is settled before the program is lowered.\n"
+        "F0 lowers HLO to Penguin and exits before F2 starts, which works on HLO once more; that\n"
+        "layouts are assigned there is inferred. ncc has one pipeline, so a layout is settled\n"
+        "before the program is lowered.\n"
     )
     for job, what in (*JOBS.items(), ("", "no job of its own")):
         mine = [r for r in rows if r["job"] == job]

@@ -68,7 +68,7 @@ def run(
 ) -> None:
     """Run PROGRAM (HLO text, a printed stage or a NEFF) and print its outputs."""
     from ncc import values
-    from ncc.driver import plan_to, run_stage, walk
+    from ncc.driver import plan_to, refused_early, run_stage, walk
 
     level(where)
     if outputs:
@@ -76,8 +76,10 @@ def run(
     if shuffle is not None and where != "neff":
         raise UsageError("NCC002", "--shuffle interleaves engines; it needs the bytes (--at neff)")
     found = job(**given)
+    todo = plan_to(found.stage, where, **found.ends)
+    refused_early(found.stage, todo)
     arguments = arrays(found.stage, inputs, seed)
-    stage = walk(found.stage, plan_to(found.stage, where, **found.ends))
+    stage = walk(found.stage, todo)
     seen: dict[str, Any] | None = {} if watch else None
     if shuffle is not None:
         results = shuffled(found, stage, arguments, shuffle)
@@ -137,16 +139,19 @@ def check(
     program's sums allow, and bit for bit across passes that are marked exact.
     """
     from ncc import checking, values
+    from ncc.driver import refused_early
 
     if against == "jax":
         raise UsageError("NCC005", "--against jax comes with the HLO work; give an .npz")
     found = job(**given)
+    todo = found.plan()
+    refused_early(found.stage, todo)
     right = values.read_outputs(against, found.stage) if against else None
     if inputs or seed is not None:
         sets = [checking.given(found.stage, arrays(found.stage, inputs, seed))]
     else:
         sets = [checking.whole_numbers(found.stage), checking.random_numbers(found.stage)]
-    result = checking.check(found.stage, found.plan(), sets, right)
+    result = checking.check(found.stage, todo, sets, right)
     if as_json:
         show_json(result.report())
     for line in [] if as_json else result.summary():

@@ -112,7 +112,7 @@ def _slip(fault: Any, text: str, file: str, first_line: int) -> NccError:
     if isinstance(fault, UnexpectedCharacters):
         expected, found = fault.allowed, text[at:].split("\n")[0][:30].rstrip()
     else:
-        expected, found = fault.accepts or fault.expected, str(fault.token)[:30]
+        expected, found = fault.accepts or fault.expected, str(fault.token).split("\n")[0][:30]
     place = Place(file, first_line + fault.line - 1, fault.column)
     if not text[at:].strip() or not found:
         said = f"the text ends where {_choice(expected)} must stand"

@@ -109,6 +109,8 @@ def _exact(value: Any) -> Any:
 
 def _op(inst: Instruction, given: list[Known]) -> Any:
     """One op on values with bounds."""
+    if inst.opcode not in hlo.MEANING:
+        raise hlo.no_meaning(inst)
     values = [known.value for known in given]
     value: Any = hlo.MEANING[inst.opcode](inst, *values)
     if inst.opcode == "constant":

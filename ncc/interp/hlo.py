@@ -72,11 +72,16 @@ def _call(
         elif inst.opcode in MEANING:
             env[inst.name] = MEANING[inst.opcode](inst, *given)
         else:
-            said = f"{inst.opcode} is not run yet; other opcodes come later"
-            raise NccError("NCC114", said, inst.origin.place(inst.name))
+            raise no_meaning(inst)
         if watch is not None and not isinstance(env[inst.name], tuple):
             watch[inst.name] = env[inst.name]
     return env[computation.root]
+
+
+def no_meaning(inst: Instruction) -> NccError:
+    """NCC114: an opcode that this release does not run."""
+    said = f"{inst.opcode} is not run yet; other opcodes come later"
+    return NccError("NCC114", said, inst.origin.place(inst.name))
 
 
 def _type(inst: Instruction) -> TensorType:

@@ -121,8 +121,8 @@ def read_index(text: str) -> Affine | Mod | Floor | Least:
     """The node that printed as `text`; ValueError with a sentence if it is no index arithmetic."""
     try:
         return index_of(ast.parse(text, mode="eval").body)
-    except SyntaxError:
-        raise ValueError(f"cannot read {text!r} as index arithmetic") from None
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ValueError(f"cannot read {text[:60]!r} as index arithmetic") from None
 
 
 def index_of(tree: ast.expr) -> Affine | Mod | Floor | Least:

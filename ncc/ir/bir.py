@@ -53,7 +53,8 @@ class LocSet:
 
     `kind` is the I/O role: ExternalInput, ExternalOutput, Const, Internal. `shape` is the tensor's,
     slowest first: (blocks..., partitions, free...) on chip. `ring` marks a tile buffer whose
-    locations are written again on purpose: no pass gives it new ones.
+    locations are written again on purpose; only an allocator that has no other way left takes it
+    apart into one location a value.
     """
 
     name: str

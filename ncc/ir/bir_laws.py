@@ -86,7 +86,9 @@ def _set_faults(node: LocSet, target: Target) -> Faults:
             yield NccError("NCC434", f"no {what} is called {word}", place, nearest(word, known))
             return
     chip = node.memory != "DRAM"
-    if any(extent < 1 for extent in node.shape) or (chip and len(node.shape) <= node.partition_dim):
+    if any(extent < chip for extent in node.shape) or (
+        chip and len(node.shape) <= node.partition_dim
+    ):
         said = f"the shape {node.shape} has no partition dimension {node.partition_dim}"
         yield NccError("NCC434", said, place)
         return

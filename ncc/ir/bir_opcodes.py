@@ -317,7 +317,7 @@ OPCODES: dict[str, Row] = {
         "",
         "SP*",
         "SP*",
-        {"op": "bypass", "is_first_reduce": False, "reduce_axes": (), "debug": ""},
+        {"op": "bypass", "is_first_reduce": False, "reduce_axes": ()},
         family="generic",
     ),
 }

@@ -86,7 +86,9 @@ def edges_cover_conflicts(module: Module, target: Target) -> Iterator[NccError]:
             if not _reaches(edges, insts, n, other):
                 kind = flow.get(other) or clash[other]
                 said = f"touches bytes of {first.name} ({kind}), and no edge orders the two"
-                yield _wrong("NCC610", inst, said, f"it needs an edge to {first.name}")
+                maker = "flow-deps" if kind == "Flow" else "anti-deps"
+                hint = f"it needs an edge to {first.name}, which {maker} finds"
+                yield _wrong("NCC610", inst, said, hint)
 
 
 def _reaches(edges: list[set[int]], insts: tuple[Inst, ...], start: int, goal: int) -> bool:

@@ -320,11 +320,11 @@ class Reader:
         return found
 
     def keys(self, opcode: str, words: list[str], at: int, parts: dict[str, Any]) -> int:
-        known = OPCODES[opcode].keys
+        known, region = OPCODES[opcode].keys, OPCODES[opcode].family == "region"
         keys: list[tuple[str, Any]] = []
         while at < len(words) and words[at] not in SECTIONS:
             name, equals, shown = words[at].partition("=")
-            if name in ("loopnest", "axis"):
+            if name == "loopnest" or (name == "axis" and region):  # TensorReduce has a key axis
                 parts[name] = read_value(shown)
             elif equals and name in known:
                 keys.append((name, read_value(shown)))

@@ -53,10 +53,11 @@ def functions_have_tables(module: Module, target: Target) -> Iterator[NccError]:
     for inst in _insts(module):
         if inst.opcode == "LoadActFuncSet":
             loaded = int(key_of(inst, "act_func_set_id", 0))
-        elif inst.opcode == "Activation" and (func := key_of(inst, "func", "")) not in WIRED:
-            if not 0 <= loaded < len(SETS) or func not in SETS[loaded]:
-                holds = f"set {loaded} is" if loaded >= 0 else "no set is"
-                yield _wrong("NCC621", inst, f"evaluates {func}, and {holds} loaded")
+        if inst.opcode != "Activation" or (func := key_of(inst, "func", "")) in WIRED:
+            continue
+        if not 0 <= loaded < len(SETS) or func not in SETS[loaded]:
+            holds = f"set {loaded} is" if loaded >= 0 else "no set is"
+            yield _wrong("NCC621", inst, f"evaluates {func}, and {holds} loaded")
 
 
 @attrs.define

@@ -25,6 +25,8 @@ from ncc.ir.tiling import counter, put_sum, radix, size, sizes_of, walk
 
 
 class ContractNest:
+    """One contraction's loops in the making: `k`, `rows` and `columns` are its three walks."""
+
     def __init__(self, build: Builder, nest: Nest, op: TensorContractOp) -> None:
         self.build, self.nest, self.op = build, nest, op
         sizes = sizes_of(op)

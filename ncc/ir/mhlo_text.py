@@ -271,4 +271,6 @@ def _type(word: str) -> TensorType:
     found = TYPE.match(word)
     if not found:
         raise ValueError(f"cannot read {word!r} as a type such as f32[4,8]")
+    if found[1] not in FROM_HLO:
+        raise ValueError(f"no element type is called {found[1]}; there are {', '.join(FROM_HLO)}")
     return TensorType(found[1], tuple(map(int, found[2].split(","))) if found[2] else ())

@@ -16,6 +16,7 @@ from ncc.errors import NccError, Place
 from ncc.ir.affine import Affine, Floor, Least, Mod, read_index
 from ncc.ir.core import NOWHERE, Origin
 
+DEEPEST = 20  # tuples in tuples; no field of any level nests deeper than a few
 BARE = re.compile(r"[A-Za-z_][\w./:@~-]*\Z")
 KEPT = {"true": True, "false": False, "none": None, "inf": float("inf"), "nan": float("nan")}
 NUMBER = re.compile(r"-?\d+\Z")
@@ -47,32 +48,36 @@ def read_value(text: str) -> Any:
     """The value that printed as `text`; ValueError with a sentence otherwise."""
     value, end = _read(text, 0)
     if end != len(text):
-        raise ValueError(f"cannot read {text!r} as a value")
+        raise ValueError(f"cannot read {text[:60]!r} as a value")
     return value
 
 
-def _read(text: str, at: int) -> tuple[Any, int]:
+def _read(text: str, at: int, depth: int = 0) -> tuple[Any, int]:
     match text[at : at + 1]:
         case "(":
             items: list[Any] = []
             at += 1
+            if depth > DEEPEST:
+                raise ValueError(f"cannot read {text[:60]!r}, its tuples nest too deep")
             while text[at : at + 1] != ")":
-                item, at = _read(text, at)
+                item, at = _read(text, at, depth + 1)
                 items.append(item)
                 if text[at : at + 1] == ",":
                     at += 1
                 elif text[at : at + 1] != ")":
-                    raise ValueError(f"cannot read {text!r}, a tuple lacks its )")
+                    raise ValueError(f"cannot read {text[:60]!r}, a tuple lacks its )")
             return tuple(items), at + 1
         case '"':
             try:
                 return json.JSONDecoder().raw_decode(text, at)
             except ValueError:
-                raise ValueError(f"cannot read {text!r}, a quoted word does not end") from None
+                raise ValueError(
+                    f"cannot read {text[:60]!r}, a quoted word does not end"
+                ) from None
         case "`":
             end = text.find("`", at + 1)
             if end < 0:
-                raise ValueError(f"cannot read {text!r}, index arithmetic does not end")
+                raise ValueError(f"cannot read {text[:60]!r}, index arithmetic does not end")
             return read_index(text[at + 1 : end]), end + 1
         case _:
             end = at
@@ -83,6 +88,8 @@ def _read(text: str, at: int) -> tuple[Any, int]:
 
 def _atom(word: str) -> Any:
     if NUMBER.match(word):
+        if len(word) > 40:
+            raise ValueError(f"cannot read {word[:30]}..., a number of {len(word)} digits")
         return int(word)
     if FLOAT.match(word):
         return float(word)

@@ -209,7 +209,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC415",
         "too many instructions",
-        "Unrolling gives at most 24,999,999 instructions.",
+        "Unrolling gives at most 4,000,000 instructions; the real compiler's ceiling is 24,999,999.",
         "Make the tiles larger, or compile a smaller program.",
         names=("compiler generated too many instructions",),
     ),

@@ -233,6 +233,8 @@ def _transpose(e: Engine, f: Fields, tile: Tile, moving: View, to: View) -> None
     """
     e.race.access(to.box, True, e.clock, e.number, e.done + 1, e.by)
     rows = tile.values.shape[0]
+    if e.marks(moving) is not None:
+        raise NccError("NCC903", "transposes by an identity that nobody wrote")
     picks = moving.array.reshape(rows, -1).astype(np.float32)
     if not ((picks == 1).sum(axis=0) == 1).all() or not ((picks != 0).sum(axis=0) == 1).all():
         raise NccError("NCC922", "its moving tile is not an identity")

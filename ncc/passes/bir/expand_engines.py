@@ -57,7 +57,8 @@ def apply(module: Module, target: Target) -> Module:
         if inst.engine != "ALL":
             new.append(inst)
         elif inst.opcode == "Exit":
-            new += exits(inst, [engine for engine in ENGINES if engine in busy], last)
+            engines = [engine for engine in ENGINES if engine in busy]
+            new += exits(inst, engines or ["SP"], last)  # a program that does nothing leaves too
         else:
             said = f"{inst.opcode} on all engines cannot be divided among them; only Exit can"
             raise NccError("NCC602", said, inst.origin.place(inst.name))

@@ -72,6 +72,8 @@ EVICTS = ("DVE",)
 
 
 class Placement:
+    """One function's PSUM tensors and evictions in the making."""
+
     def __init__(self, module: Function, target: Target) -> None:
         self.module, self.target = module, target
         self.tensors = {t.name: t for t in module.tensors}

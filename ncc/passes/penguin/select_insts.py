@@ -72,6 +72,8 @@ COPIERS = ("DVE", "Activation")
 
 
 class Selection:
+    """One function's instructions in the making, and how much work each engine has so far."""
+
     def __init__(self, module: Function) -> None:
         self.module = module
         self.tensors = {t.name: t for t in module.tensors}

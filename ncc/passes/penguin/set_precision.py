@@ -61,6 +61,8 @@ E4M3 = {"float8e4", "float8_e4m3fn"}
 
 
 class Precision:
+    """One function's casts in the making."""
+
     def __init__(self, module: Function) -> None:
         self.module = module
         self.tensors = {t.name: t for t in module.tensors}

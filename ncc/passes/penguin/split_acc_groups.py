@@ -79,6 +79,8 @@ def length(loop: Loop) -> int:
 
 
 class Splitting:
+    """One function's shorter groups in the making."""
+
     def __init__(self, module: Function) -> None:
         self.module = module
         self.tensors = {t.name: t for t in module.tensors}
