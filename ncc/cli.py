@@ -160,6 +160,10 @@ def at_fault(fault: NccError) -> int:
     """Status 1, or 2 for usage and 3 for a check that failed."""
     from ncc.errors import CheckFailed, UsageError
 
+    if os.environ.get("NCC_DEBUG") and fault.__cause__:
+        import traceback
+
+        traceback.print_exception(fault.__cause__)
     click.echo(f"ncc: {fault}", err=True)
     kinds = ((UsageError, 2), (CheckFailed, 3))
     return next((status for kind, status in kinds if isinstance(fault, kind)), 1)

@@ -166,7 +166,7 @@ def walk(start: Stage, todo: Plan, observers: Sequence[Observer] = ()) -> Stage:
             except InternalFault as fault:
                 if name in ours:
                     raise
-                raise broke(one, fault) from None
+                raise broke(one, fault) from fault.cause
             _tell(observers, step)
             stage = step.after
     return stage

@@ -11,12 +11,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import attrs
 
-from ncc import passes
+from ncc import files, passes
 from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.passes.base import Pass
 from ncc.stages import Stage
@@ -24,6 +25,9 @@ from ncc.stages import Stage
 REGION = re.compile(r"^( *)# lab: (?!end)(.+)\n(?:.*\n)*?\1# lab: end\n", re.M)
 ALLOWED = ("ncc.ir", "ncc.passes.base", "ncc.errors", "ncc.target", "attrs", "__future__", "math",
            "itertools", "functools", "collections", "typing")  # fmt: skip
+NEVER = ("__import__", "__builtins__", "eval", "exec", "compile", "open", "input", "breakpoint",
+         "exit", "quit", "globals")  # fmt: skip
+SECONDS = 120  # that one program may take
 
 
 @attrs.frozen
@@ -76,14 +80,16 @@ def _task(found: re.Match[str]) -> str:
 
 def start(lab: Lab, into: Path) -> list[Path]:
     """Write the skeletons and the README into a new folder; the files written."""
-    if into.exists() and any(into.iterdir()):
+    if into.is_dir() and any(into.iterdir()):
         raise UsageError("NCC002", f"{into} is there already; your work in it is not overwritten")
-    into.mkdir(parents=True, exist_ok=True)
-    files = [into / f"{name.replace('-', '_')}.py" for name in lab.passes]
-    for file, name in zip(files, lab.passes, strict=True):
-        file.write_text(skeleton(name))
-    (into / "README.md").write_text((lab.folder / "README.md").read_text())
-    return [*files, into / "README.md"]
+    files.folder(into)
+    written = [files.write(into / file_of(name), skeleton(name)) for name in lab.passes]
+    return [*written, files.write(into / "README.md", (lab.folder / "README.md").read_text())]
+
+
+def file_of(name: str) -> str:
+    """The file of a pass: cut_free.py for cut-free."""
+    return f"{name.replace('-', '_')}.py"
 
 
 def handed_in(lab: Lab, folder: Path) -> dict[str, Pass]:
@@ -92,34 +98,45 @@ def handed_in(lab: Lab, folder: Path) -> dict[str, Pass]:
 
     found: dict[str, Pass] = {}
     for name in lab.passes:
-        file = folder / f"{name.replace('-', '_')}.py"
+        file = folder / file_of(name)
         if not file.is_file():
             raise UsageError("NCC003", f"there is no {file}", hint=f"ncc lab start {lab.name}")
-        for line, module in imports(file):
-            if not any(module == ok or module.startswith(ok + ".") for ok in ALLOWED):
-                said = f"imports {module}; a pass of a lab may import {', '.join(ALLOWED)}"
-                raise NccError("NCC001", said, Place(file.name, line))
+        if wrong := next(forbidden(file), None):
+            raise wrong
         mine = pass_of(str(file))
         live = passes.load(passes.called()[name])
         if (mine.name, mine.source, mine.target) != (live.name, live.source, live.target):
             said = f"defines {mine.name} from {mine.source} to {mine.target}, not {name}"
-            raise NccError("NCC001", said, Place(file.name))
+            raise NccError("NCC012", said, Place(file.name))
         found[name] = attrs.evolve(live, apply=mine.apply)  # the facts are the live pass's promise
     return found
 
 
-def imports(file: Path) -> Iterator[tuple[int, str]]:
-    """Each imported module with its line."""
+def forbidden(file: Path) -> Iterator[NccError]:
+    """What a file of a lab may not do: import more than a pass needs, or go around imports."""
     try:
-        tree = ast.parse(file.read_text())
-    except SyntaxError as fault:
-        place = Place(file.name, fault.lineno or 0, fault.offset or 0)
-        raise NccError("NCC001", f"is not Python: {fault.msg}", place) from None
+        tree = ast.parse(files.read(file))
+    except (SyntaxError, ValueError, RecursionError) as fault:
+        line, column = getattr(fault, "lineno", 0) or 0, getattr(fault, "offset", 0) or 0
+        said = f"is not Python: {getattr(fault, 'msg', fault)}"
+        raise NccError("NCC012", said, Place(file.name, line, column)) from None
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.lineno, node.module or "."
+        match node:
+            case ast.Import(names=names):
+                # `import ncc.ir.tiling` binds ncc, and with it every pass
+                modules = [a.name if a.asname or a.name[:4] != "ncc." else "ncc" for a in names]
+            case ast.ImportFrom(module=module, level=level):
+                modules = ["." * level + (module or "")]
+            case ast.Name(id=word) if word in NEVER:
+                said = f"uses {word}, which a pass has no need of"
+                yield NccError("NCC012", said, Place(file.name, node.lineno, node.col_offset + 1))
+                continue
+            case _:
+                continue
+        for module in modules:
+            if not any(module == ok or module.startswith(ok + ".") for ok in ALLOWED):
+                said = f"imports {module}; a pass of a lab may import {', '.join(ALLOWED)}"
+                yield NccError("NCC012", said, Place(file.name, node.lineno))
 
 
 @attrs.frozen
@@ -140,17 +157,19 @@ def grade(lab: Lab, mine: dict[str, Pass], programs: tuple[str, ...]) -> list[Gr
 
 def _grade(lab: Lab, mine: dict[str, Pass], program: str) -> Grade:
     from ncc import checking
-    from ncc.driver import InternalFault, load_program, plan, walk
+    from ncc.driver import load_program, plan, walk
     from ncc.target import TARGETS
 
     stage = load_program(lab.folder / program, TARGETS["trn2"])
     try:
-        result = checking.check(stage, plan(stage, replaced=mine), [checking.whole_numbers(stage)])
-        if result.failed:
-            return Grade(program, False, f"{result.place.during}: {result.failed}")
-        cost = matrix_passes(walk(stage, plan(stage, replaced=mine, stop_after="encode")))
-    except InternalFault as fault:
-        return Grade(program, False, f"{fault.name}: {_sentence(fault.cause)}")
+        with limited(SECONDS):
+            todo = plan(stage, replaced=mine)
+            result = checking.check(stage, todo, [checking.whole_numbers(stage)])
+            if result.failed:
+                return Grade(program, False, f"{result.place.during}: {result.failed}")
+            cost = matrix_passes(walk(stage, plan(stage, replaced=mine, stop_after="encode")))
+    except Late:
+        return Grade(program, False, f"not finished after {SECONDS} seconds: does a loop not end?")
     except NccError as fault:
         return Grade(program, False, str(fault))
     best = matrix_passes(walk(stage, plan(stage, stop_after="encode")))
@@ -160,10 +179,29 @@ def _grade(lab: Lab, mine: dict[str, Pass], program: str) -> Grade:
     return Grade(program, True, "", cost, best)
 
 
-def _sentence(cause: BaseException) -> str:
-    return (
-        str(cause) if isinstance(cause, NotImplementedError) else f"{type(cause).__name__}: {cause}"
-    )
+class Late(BaseException):
+    """The time of one program is over; no `except Exception` of a pass may catch it."""
+
+
+@contextmanager
+def limited(seconds: float) -> Generator[None]:
+    """Raise Late in the block when its time is over, where the system has an alarm for that."""
+    import signal
+    import threading
+
+    def over(number: int, frame: object) -> None:
+        raise Late
+
+    if not hasattr(signal, "setitimer") or threading.current_thread() != threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def matrix_passes(stage: Stage) -> int:

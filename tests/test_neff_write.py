@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import uuid
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from neff_files import FORMS
 
 from ncc import pack
 from ncc.encode.text import parse
+from ncc.errors import UsageError
 from ncc.pack import text as neff_text
 from ncc.pack.laws import LAWS, signature
 from ncc.pack.listing import asm, disasm

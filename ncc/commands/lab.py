@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import attrs
 import click
 
 from ncc import labs as course
-from ncc.commands.shared import Commands
-from ncc.errors import CheckFailed
+from ncc.commands.shared import Commands, show_json, show_table, written
+from ncc.errors import CheckFailed, NccError
 
 
 @click.group("lab", cls=Commands, no_args_is_help=False)
@@ -19,10 +18,14 @@ def lab() -> None:
 
 
 @lab.command("list")
-def list_() -> None:
+@click.option("--json", "as_json", is_flag=True, help="print as JSON")
+def list_(as_json: bool) -> None:
     """List the labs."""
-    for name, one in course.labs().items():
-        click.echo(f"{name:<12} {one.title} ({', '.join(one.passes)})")
+    rows = [
+        {"lab": name, "title": one.title, "passes": list(one.passes), "programs": len(one.open)}
+        for name, one in course.labs().items()
+    ]
+    show_json(rows) if as_json else show_table(rows)
 
 
 @lab.command("start")
@@ -32,20 +35,26 @@ def start(name: str, into: str | None) -> None:
     """Write the lab's files into a new folder."""
     one = course.lab_named(name)
     for file in course.start(one, Path(into or name)):
-        click.echo(f"wrote {file}")
+        written(file)
 
 
 def graded(name: str, folder: str | None, everything: bool, as_json: bool) -> None:
     """Grade and print; CheckFailed NCC008 unless every program passed."""
     one = course.lab_named(name)
-    mine = course.handed_in(one, Path(folder or name))
     programs = (*one.open, *one.hidden) if everything else one.open
-    results = course.grade(one, mine, programs)
+    results: list[course.Grade] = []
+    report: dict[str, object] = {"lab": name, "passed": 0, "of": len(programs)}
+    try:
+        mine = course.handed_in(one, Path(folder or name))
+        results = course.grade(one, mine, programs)
+    except NccError as fault:
+        if as_json:
+            show_json({**report, "refused": str(fault), "programs": []})
+        raise
     passed = sum(result.passed for result in results)
     if as_json:
         rows = [attrs.asdict(result) for result in results]
-        report = {"lab": name, "passed": passed, "of": len(results), "programs": rows}
-        click.echo(json.dumps(report, indent=1))
+        show_json({**report, "passed": passed, "refused": "", "programs": rows})
     else:
         for r in results:
             cost = f"{r.cost} matrix passes, reference {r.reference}" if r.cost else ""
@@ -58,9 +67,10 @@ def graded(name: str, folder: str | None, everything: bool, as_json: bool) -> No
 @lab.command("check")
 @click.argument("name")
 @click.option("--dir", "folder", metavar="DIR", help="your files; the lab's name otherwise")
-def check(name: str, folder: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="print a report as JSON")
+def check(name: str, folder: str | None, as_json: bool) -> None:
     """Run the open programs with your files in the passes' place."""
-    graded(name, folder, False, False)
+    graded(name, folder, False, as_json)
 
 
 @lab.command("grade")

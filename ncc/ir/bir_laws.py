@@ -112,7 +112,8 @@ def _set_faults(node: LocSet, target: Target) -> Faults:
             yield NccError("NCC434", said, place)
         elif chip and loc.dims[0] > target.partitions:
             said = f"{loc.name} takes {loc.dims[0]} partitions; there are {target.partitions}"
-            yield NccError("NCC434", said, place)
+            hint = f"loop over {target.partitions} rows at a time, or put more elements into each"
+            yield NccError("NCC434", said, place, hint)
         elif loc.allocated and loc.addr % size_of(node.dtype):
             said = f"{loc.name} lies at byte {loc.addr}, no multiple of the {size_of(node.dtype)} "
             yield NccError("NCC429", f"{said}bytes of {node.dtype}", place)

@@ -24,7 +24,7 @@ class TensorType:
 
 @attrs.frozen
 class Op:
-    """An op reads values by name. Its class is its kind; the fields that are not `Ref` are attributes."""
+    """An op reads values by name; its class is its kind; fields that are no `Ref` are attributes."""
 
 
 Ref = str  # the name of a value
@@ -113,7 +113,7 @@ class GetTupleElement(Op):
 
 @attrs.frozen
 class Let:
-    """One op with the names and types of its results; `symbol` names the output that a result is."""
+    """One op with its results' names and types; `symbol` names the output that a result is."""
 
     names: tuple[str, ...]
     op: Op

@@ -152,7 +152,7 @@ def parse(text: str, file: str = "", first_line: int = 1) -> Func:
         said = f"cannot read {first.strip()[:60]!r}, expected `func main(name: type, ...) {{`"
         raise unreadable(said, file, number)
     try:
-        params, keys = _params(found[1]), _keys(split_words(found[2]), FUNC_KEYS)
+        params, keys = _params(found[1]), _keys(split_words(found[2]), FUNC_KEYS, Func)
     except ValueError as said:
         raise unreadable(str(said), file, number) from None
     if len(lines) < 3 or lines[-1][1].strip() != "}":
@@ -192,8 +192,9 @@ def _params(text: str) -> tuple[Param, ...]:
     return tuple(params)
 
 
-def _keys(words: list[str], known: tuple[str, ...]) -> dict[str, Any]:
-    """`key=value` words; each key is known and stands once."""
+def _keys(words: list[str], known: tuple[str, ...], kind: type[Any]) -> dict[str, Any]:
+    """`key=value` words; each key is known, stands once and has a value of its field's type."""
+    types = {field.name: str(field.type) for field in attrs.fields(kind)}
     found: dict[str, Any] = {}
     for word in words:
         key, _, value = word.partition("=")
@@ -202,7 +203,26 @@ def _keys(words: list[str], known: tuple[str, ...]) -> dict[str, Any]:
         if key in found:
             raise ValueError(f"{key}= stands twice")
         found[key] = read_value(value)
+        wanted = types.get(key, "str")
+        if not _fits(found[key], wanted):
+            raise ValueError(f"cannot read {word!r}, {key} is {WANTED[wanted]}")
     return found
+
+
+WANTED = {
+    "str": "a word",
+    "int": "a number",
+    "tuple[int, ...]": "a tuple of numbers such as (0,1)",
+    "tuple[str, ...]": "a tuple of words such as (a,b)",
+}
+
+
+def _fits(value: Any, wanted: str) -> bool:
+    """Whether a value is of the type that a field's annotation names."""
+    inner = int if "int" in wanted else str
+    if wanted.startswith("tuple"):
+        return type(value) is tuple and all(type(x) is inner for x in value)
+    return type(value) is inner
 
 
 def _let(line: str) -> Let:
@@ -216,7 +236,8 @@ def _let(line: str) -> Let:
     if not form:
         raise UnknownOp(words[0])
     plain = [w for w in words[1:] if "=" not in w]
-    keys = _keys([w for w in words[1:] if "=" in w], (*form.attributes, "symbol"))
+    known = (*form.attributes, "symbol")
+    keys = _keys([w for w in words[1:] if "=" in w], known, form.kind)
     symbol = keys.pop("symbol", "")
     if missing := [k for k in form.attributes if k not in keys and k not in form.defaults]:
         raise ValueError(f"{words[0]} lacks {missing[0]}=")

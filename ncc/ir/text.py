@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
 from ncc.errors import NccError, Place
 from ncc.ir.affine import Affine, Floor, Least, Mod, read_index
@@ -27,7 +27,7 @@ COMMENT = re.compile(r"\s+# (\S+):(\d+)\Z")
 
 def show_value(value: Any) -> str:
     """One word of a line. TypeError for a kind of value that no text form has."""
-    kind: type[Any] = type(value)
+    kind: object = cast("object", type(value))
     if kind is int:
         return str(value)
     if kind is str:
@@ -39,9 +39,9 @@ def show_value(value: Any) -> str:
     if kind is tuple:
         inside = ",".join(map(show_value, value))
         return f"({inside},)" if len(value) == 1 else f"({inside})"
-    if kind in (Affine, Mod, Floor, Least):
+    if isinstance(value, Affine | Mod | Floor | Least):
         return f"`{value}`"
-    raise TypeError(f"{kind.__name__} has no text form")
+    raise TypeError(f"{value!r:.60} has no text form")
 
 
 def read_value(text: str) -> Any:
@@ -71,9 +71,7 @@ def _read(text: str, at: int, depth: int = 0) -> tuple[Any, int]:
             try:
                 return json.JSONDecoder().raw_decode(text, at)
             except ValueError:
-                raise ValueError(
-                    f"cannot read {text[:60]!r}, a quoted word does not end"
-                ) from None
+                raise ValueError(f"cannot read {text[:60]!r}, a quoted word does not end") from None
         case "`":
             end = text.find("`", at + 1)
             if end < 0:

@@ -72,4 +72,10 @@ RULES: tuple[Rule, ...] = (
         "The arrays of a run must fit the memory of the computer that runs ncc.",
         "Use smaller shapes, or a computer with more memory.",
     ),
+    Rule(
+        "NCC012",
+        "not a file of this lab",
+        "A lab's file defines the pass of its name and imports only what a pass needs.",
+        "Start from the file that `ncc lab start` wrote.",
+    ),
 )

@@ -42,11 +42,13 @@ def cut(op: TensorOp, target: Target) -> TensorOp:
     """A contraction has its contraction axes on the partitions of both operands; any other op has
     its result's partition axes there."""
     sizes = sizes_of(op)
+    # lab: cut the axes that lie on partitions: a contraction's summed axes, else the result's
     if isinstance(op, TensorContractOp):
         role, names = "contract", op.contract_axes
     else:
         role, names = "partition", op.partition
     found = cut_list(role, [(name, sizes[name]) for name in names], target.partitions)
+    # lab: end
     return attrs.evolve(op, cuts=(*op.cuts, found), origin=op.origin.by("cut-partition"))
 
 
