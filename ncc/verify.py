@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from ncc.errors import NccError
-from ncc.ir.core import Law
+from ncc.ir.core import Law, unchanged
 from ncc.stages import Stage, level
 
 
@@ -47,7 +47,7 @@ class Verifier:
 
     def _ask(self, law: Law, memory: _Memory, nodes: list[Any], stage: Stage) -> None:
         context = law.reads(stage.module) if law.reads else ()
-        same = _same(context, memory.context)
+        same = unchanged(context, memory.context)
         if law.node:
             if not same:
                 memory.nodes.clear()
@@ -61,7 +61,3 @@ class Verifier:
             for fault in law.check(stage.module, stage.target):
                 raise fault
         memory.context, memory.asked = context, True
-
-
-def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
-    return len(left) == len(right) and all(a is b for a, b in zip(left, right, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from whole_programs import (
+    HERE,
     counts,
     field,
     hlo,
@@ -16,7 +17,7 @@ from whole_programs import (
     waits,
 )
 
-from ncc import driver, values
+from ncc import checking, driver, values
 from ncc.encode.bundle import encode_bundle
 from ncc.ir.bir_opcodes import key
 from ncc.sim.run import run_neff
@@ -201,8 +202,6 @@ def test_n_768_takes_two_banks():
 
 @pytest.mark.parametrize("name", ["softmax", "two_buffers", "halves", "interleaved"])
 def test_the_written_programs_print_as_they_are_written(name):
-    from whole_programs import HERE
-
     assert printed(name).text() == (HERE / "bir_programs" / f"{name}.txt").read_text()
 
 
@@ -273,8 +272,6 @@ def test_two_groups_in_one_bank_interleaved():
 
 @pytest.mark.parametrize("name", ["softmax", "two_buffers", "halves", "interleaved"])
 def test_every_stage_of_a_written_program_means_the_same(name):
-    from ncc import checking
-
     stage = printed(name)
     sets = [checking.whole_numbers(stage), checking.random_numbers(stage)]
     result = checking.check(stage, driver.plan(stage), sets)

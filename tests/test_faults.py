@@ -11,12 +11,14 @@ import pytest
 from planted import broken, edited, insts_of, keyed, located, one, told
 from whole_programs import hlo, printed, product, program_of, seed, streams
 
-from ncc import checking, passes, values
+from ncc import checking, driver, passes, values
+from ncc.cli import call
 from ncc.driver import plan
 from ncc.encode.bundle import decode_stream, encode_stream
 from ncc.encode.codes import ACT_FUNC
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, with_insts
+from ncc.ir.bir_stream_laws import every_stream_ends, warm_weights_are_held
 from ncc.ir.hlo import Layout
 from ncc.ir.isa import Band, Bundle, Program
 from ncc.ir.penguin import (
@@ -30,7 +32,7 @@ from ncc.ir.penguin import (
 from ncc.pack import build, unpack
 from ncc.pack.listing import asm
 from ncc.sim.run import run_isa, run_neff
-from ncc.stages import Stage
+from ncc.stages import Stage, read_stage
 
 SMALL = product(6, 10, 5, bias=True, relu=True)
 PLACES = {"PE": 0, "Activation": 1, "Pool": 2, "DVE": 3, "SP": 4}
@@ -672,9 +674,7 @@ def test_each_wait_that_sync_waits_forgets(name):
 
 
 def test_these_are_all_the_waits_of_the_seed():
-    from ncc.driver import compile as compiled
-
-    done = compiled(seed(), stop_after="sync-waits").module
+    done = driver.compile(seed(), stop_after="sync-waits").module
     assert {i.name for i in insts_of(done) if i.waits} == set(WAITS)
 
 
@@ -710,8 +710,6 @@ def test_two_banks_exchanged_or_shared():
         "      more = TensorCopy DVE out_t:float32[[512,128],[1,256]]+256 <- "
         "more:float32[[256,128],[1,256]]",
     )
-    from ncc.stages import read_stage
-
     apart = read_stage(two, "apart.txt")
     assert told(apart, "alloc-psum", lambda m: m) == ("", "")
     name, said = told(apart, "alloc-psum", lambda m: located(m, "more", addr=0, bank=0))
@@ -740,6 +738,39 @@ def test_a_table_lost():
         "load-act-tables",
         "NCC621 exp: evaluates Exp, and set 3 is loaded",
     )
+
+
+def complaints(law: Callable[..., Any], *lines: str) -> list[str]:
+    """What a law says of a placed program of these instructions."""
+    head = "# ncc bir target=trn2 after=bind-dma\n"
+    sets = passes.load("bir.drop_warm_loads").doc.split("Before:")[1].split("block Block1")[0]
+    body = "".join(f"          {line}\n" for line in lines)
+    text = f"{sets.lstrip(chr(10))}block Block1\n{body}"
+    stage = read_stage(head + "\n".join(line[4:] for line in text.split("\n")), "p.txt")
+    return [str(wrong) for wrong in law(stage.module, stage.target)]
+
+
+MM = "Matmult PE p:float32[[4,8],[1,4]] <- x:bfloat16[[4,4],[1,4]] w:bfloat16[[8,4],[1,8]]"
+
+
+def test_weights_that_something_has_written_over_since():
+    cold, warm_ = f"{MM} accumulation_flag=3", f"{MM} accumulation_flag=3 weights_loaded=true"
+    between = ["i2 = Memset DVE w:bfloat16[[8,4],[1,1]]"]
+    assert complaints(warm_weights_are_held, f"i0 = {cold}", f"i1 = {warm_}") == []
+    assert complaints(warm_weights_are_held, f"i0 = {cold}", *between, f"i1 = {warm_}") == [
+        "NCC622 i1: loads no weights, and i2 has written where they came from"
+    ]
+    assert complaints(
+        warm_weights_are_held, f"i0 = {cold}", f"i1 = {warm_}", *between, f"i3 = {warm_}"
+    ) == ["NCC622 i3: loads no weights, and i2 has written where they came from"]
+
+
+def test_a_stream_that_goes_on_behind_its_exit():
+    assert complaints(every_stream_ends, "i0 = NoOp PE", "x = Exit PE", "y = Exit DVE") == []
+    assert complaints(every_stream_ends, "x = Exit PE", "i0 = NoOp PE") == [
+        "NCC620 i0: stands in the stream of PE behind its Exit",
+        "NCC620 i0: is the last of PE, whose stream has no Exit",
+    ]
 
 
 def test_the_order_of_a_sum_shows_in_random_numbers_only():
@@ -790,8 +821,6 @@ PASS = attrs.evolve(REAL, apply=apply)
 
 
 def test_check_names_the_pass_of_a_file(tmp_path, capsys):
-    from ncc.cli import call
-
     (tmp_path / "p.hlo").write_text(SMALL)
     (tmp_path / "mine.py").write_text(WITHOUT_RELU)
     arguments = ["check", str(tmp_path / "p.hlo"), "--with-pass", f"unroll={tmp_path}/mine.py"]

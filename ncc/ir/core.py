@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -37,6 +37,12 @@ class Origin:
 
 
 NOWHERE = Origin()
+
+
+def unchanged(new: Sequence[object], old: Sequence[object]) -> bool:
+    """Whether both hold the very same objects. Then a pass gives back the node that it was given,
+    and no law is asked about it again."""
+    return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ Operands stand first and by name, then the attributes that are not at their defa
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import attrs
 
@@ -221,7 +221,8 @@ def _fits(value: Any, wanted: str) -> bool:
     """Whether a value is of the type that a field's annotation names."""
     inner = int if "int" in wanted else str
     if wanted.startswith("tuple"):
-        return type(value) is tuple and all(type(x) is inner for x in value)
+        items = cast("tuple[object, ...]", value) if type(value) is tuple else (None,)
+        return all(type(x) is inner for x in items)
     return type(value) is inner
 
 

@@ -9,6 +9,7 @@ import attrs
 
 from ncc.ir import penguin as p
 from ncc.ir.affine import Affine, Extent, Floor, Index, Least, Mod
+from ncc.ir.core import unchanged
 
 Op = p.TensorOp | p.TileOp
 READS = ("lhs", "rhs", "src", "stationary", "moving", "src0", "src1", "bias")
@@ -38,7 +39,7 @@ def with_reads(op: p.TensorOp, change: Callable[[p.View], p.Operand]) -> p.Tenso
             fields[name] = new
     if isinstance(op, p.ElementwiseOp):
         srcs = tuple(change(x) if isinstance(x, p.View) else x for x in op.srcs)
-        if any(a is not b for a, b in zip(srcs, op.srcs, strict=True)):
+        if not unchanged(srcs, op.srcs):
             fields["srcs"] = srcs
     return attrs.evolve(op, **fields) if fields else op
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import attrs
 
 from ncc.ir.affine import Affine
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import (
     Axis,
     Loop,
@@ -41,8 +42,7 @@ def each_statement(body: Body, change: Callable[[Statement], Iterable[Statement]
             if inside is not one.body:
                 one = Loop(one.axis, one.trips, one.kind, inside, one.origin)
         found += change(one)
-    same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
-    return body if same else tuple(found)
+    return body if unchanged(found, body) else tuple(found)
 
 
 def tile_ops(body: Body) -> Iterator[TileOp]:
@@ -90,8 +90,7 @@ def after_groups(body: Body, more: Callable[[MatMulOp], Iterable[Statement]]) ->
         found.append(one)
         if matmul:
             found += more(matmul)
-    same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
-    return body if same else tuple(found)
+    return body if unchanged(found, body) else tuple(found)
 
 
 def with_reads(op: TileOp, change: Callable[[View], View]) -> TileOp:
@@ -103,7 +102,7 @@ def with_reads(op: TileOp, change: Callable[[View], View]) -> TileOp:
             fields[name] = new
     if isinstance(op, TileElementwiseOp):
         srcs = tuple(change(x) if isinstance(x, View) else x for x in op.srcs)
-        if any(a is not b for a, b in zip(srcs, op.srcs, strict=True)):
+        if not unchanged(srcs, op.srcs):
             fields["srcs"] = srcs
     return attrs.evolve(op, **fields) if fields else op
 

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import attrs
 
+from ncc.ir.core import unchanged
 from ncc.ir.hlo import (
     ArrayShape,
     Computation,
@@ -55,7 +56,7 @@ FREE = ("constant", "broadcast", "iota", "reshape", "transpose")  # they can wri
 def apply(module: Module, target: Target) -> Module:
     others = {x.name: x for x in module.computations}
     computations = tuple(assigned(x, others) for x in module.computations)
-    if all(a is b for a, b in zip(computations, module.computations, strict=True)):
+    if unchanged(computations, module.computations):
         return module
     return attrs.evolve(module, computations=computations)
 
@@ -90,9 +91,7 @@ def assigned(computation: Computation, others: dict[str, Computation]) -> Comput
                 inst, shape=shape, operands=tuple(operands), origin=inst.origin.by(NAME)
             )
         body.append(inst)
-    if len(body) == len(taken) and all(
-        a is b for a, b in zip(body, computation.instructions, strict=True)
-    ):
+    if unchanged(body, computation.instructions):
         return computation
     return attrs.evolve(computation, instructions=tuple(body))
 
@@ -152,8 +151,7 @@ def filled(shape: Shape) -> Shape:
     """Row-major wherever nothing is written."""
     if isinstance(shape, TupleShape):
         parts = tuple(map(filled, shape.parts))
-        same = all(a is b for a, b in zip(parts, shape.parts, strict=True))
-        return shape if same else TupleShape(parts)
+        return shape if unchanged(parts, shape.parts) else TupleShape(parts)
     return shape if shape.layout else with_layout(shape, descending(len(shape.dims)))
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import attrs
 
+from ncc.ir.core import unchanged
 from ncc.ir.hlo import (
     ArrayShape,
     Attributes,
@@ -50,9 +51,7 @@ NAME = "normalize-layouts"
 def apply(module: Module, target: Target) -> Module:
     computations = tuple(map(normal, module.computations))
     attributes = tuple((key, entry_layout(value)) for key, value in module.attributes)
-    if attributes == module.attributes and all(
-        a is b for a, b in zip(computations, module.computations, strict=True)
-    ):
+    if attributes == module.attributes and unchanged(computations, module.computations):
         return module
     return attrs.evolve(module, computations=computations, attributes=attributes)
 
@@ -68,9 +67,7 @@ def normal(computation: Computation) -> Computation:
             body += repacked(inst, inst.literal, taken)
         else:
             body.append(attrs.evolve(inst, shape=shape, origin=inst.origin.by(NAME)))
-    if len(body) == len(computation.instructions) and all(
-        a is b for a, b in zip(body, computation.instructions, strict=True)
-    ):
+    if unchanged(body, computation.instructions):
         return computation
     return attrs.evolve(computation, instructions=tuple(body))
 

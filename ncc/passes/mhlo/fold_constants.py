@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import attrs
 
+from ncc.ir.core import unchanged
 from ncc.ir.data import DTYPES, FROM_HLO, Data, data
 from ncc.ir.mhlo import Broadcast, Constant, Convert, Copy, Func, Let, Op, TensorType, Transpose
 from ncc.ir.mhlo_edit import fresh, names_of
@@ -51,7 +52,7 @@ def apply(func: Func, target: Target) -> Func:
         new = folded(let, made, taken)
         made.update((x.names[0], x.op) for x in new)
         body += new
-    if len(body) == len(func.body) and all(a is b for a, b in zip(body, func.body, strict=True)):
+    if unchanged(body, func.body):
         return func
     return attrs.evolve(func, body=tuple(body))
 

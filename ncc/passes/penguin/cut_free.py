@@ -64,7 +64,7 @@ def free_axes(op: TensorOp) -> list[Sized]:
 def wanted(op: TensorOp, target: Target) -> Point:
     """Where this op alone would be cut."""
     axes = free_axes(op)
-    # lab: find where a tile is full: free_budget numbers a partition, 128 for a PE transpose
+    # lab: return the point where a tile is full: free_budget numbers, 128 for a PE transpose
     budget, whole = free_budget(target), len(axes)
     if isinstance(op, TensorTransposeOp) and op.kind != "element":
         budget, whole = min(budget, target.partitions), len(op.src_partition) or 1
@@ -99,10 +99,8 @@ def key(op: TensorOp) -> Key:
 def apply(module: Function, target: Target) -> Function:
     ops = [op for op in module.body if isinstance(op, TensorOp)]
     points: dict[Key, Point] = {}
-    # lab: give all ops of one key the earliest point that any of them wants
     for op in ops:
         points[key(op)] = min(points.get(key(op), (len(op.axes), 1)), wanted(op, target))
-    # lab: end
     body = tuple(
         attrs.evolve(op, cuts=(*op.cuts, cut(op, points[key(op)])), origin=op.origin.by("cut-free"))
         for op in ops

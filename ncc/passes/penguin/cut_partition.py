@@ -42,7 +42,7 @@ def cut(op: TensorOp, target: Target) -> TensorOp:
     """A contraction has its contraction axes on the partitions of both operands; any other op has
     its result's partition axes there."""
     sizes = sizes_of(op)
-    # lab: cut the axes that lie on partitions: a contraction's summed axes, else the result's
+    # lab: make `found`, the cut of the axes on partitions: of a contraction those it sums over
     if isinstance(op, TensorContractOp):
         role, names = "contract", op.contract_axes
     else:

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import attrs
 
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import Function
 from ncc.ir.penguin_layout import homes, partition_dims, uses
 from ncc.passes.base import define
@@ -54,9 +55,7 @@ def apply(module: Function, target: Target) -> Function:
         )
         for t in module.tensors
     )
-    if all(a is b for a, b in zip(tensors, module.tensors, strict=True)):
-        return module
-    return attrs.evolve(module, tensors=tensors)
+    return module if unchanged(tensors, module.tensors) else attrs.evolve(module, tensors=tensors)
 
 
 PASS = define(

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import attrs
 
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import Axis, Function, TensorContractOp, TensorOp, View
 from ncc.ir.penguin_layout import long
 from ncc.ir.penguin_views import sizes, view_axes, whole_ops
@@ -63,9 +64,7 @@ def ordered(op: TensorOp) -> TensorOp:
 def apply(module: Function, target: Target) -> Function:
     ops = whole_ops(module)
     body = tuple(map(ordered, ops))
-    if all(a is b for a, b in zip(body, ops, strict=True)):
-        return module
-    return attrs.evolve(module, body=body)
+    return module if unchanged(body, ops) else attrs.evolve(module, body=body)
 
 
 PASS = define(

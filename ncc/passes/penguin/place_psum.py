@@ -49,6 +49,7 @@ from collections.abc import Iterable
 import attrs
 
 from ncc.ir.affine import Affine, Mod
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import (
     Function,
     Loop,
@@ -79,7 +80,9 @@ class Placement:
         self.tensors = {t.name: t for t in module.tensors}
         self.fresh = Fresh(module.tensors, module.body)
         self.made: list[Tensor] = []
-        self.sums = {op.dst.tensor for op in tile_ops(module.body) if isinstance(op, MatMulOp)}
+        self.sums = {  # accumulators, and the matmul that each serves
+            op.dst.tensor: op.name for op in tile_ops(module.body) if isinstance(op, MatMulOp)
+        }
         self.copies: dict[str, str] = {}  # an accumulator's copy in SBUF
 
     def run(self) -> Function:
@@ -104,7 +107,7 @@ class Placement:
                 return view
             if view.tensor not in self.copies:
                 old = self.tensors[view.tensor]
-                name = self.fresh(f"{view.tensor.removesuffix('_acc')}_t")
+                name = self.fresh(f"{self.sums[view.tensor]}_t")
                 self.copies[view.tensor] = name
                 self.made.append(attrs.evolve(old, name=name, origin=old.origin.by("place-psum")))
             return View(self.copies[view.tensor], view.index)
@@ -115,7 +118,7 @@ class Placement:
             case TensorTensorOp(src0=first, src1=second) if {
                 first.tensor,
                 second.tensor,
-            } <= self.sums:
+            } <= self.sums.keys():
                 return (attrs.evolve(op, src1=change(second)),)
             case _:
                 scalars = [getattr(op, name, None) for name in (*SCALARS, "bias")]
@@ -126,7 +129,7 @@ class Placement:
         name = op.dst.tensor
         if name in self.copies:
             dst = View(self.copies[name], op.dst.index)
-            label = self.fresh(f"evict_{name.removesuffix('_acc')}")
+            label = self.fresh(f"evict_{op.name}")
             origin = op.origin.by("place-psum")
             yield TensorCopyOp(label, dst, op.par, op.free, op.dst, engines=EVICTS, origin=origin)
 
@@ -144,8 +147,7 @@ class Placement:
                     found += self.through_psum(one, loops)
                 case _:
                     found.append(one)
-        same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
-        return body if same else tuple(found)
+        return body if unchanged(found, body) else tuple(found)
 
     def through_psum(
         self, op: TileTransposeOp, loops: tuple[Loop, ...]

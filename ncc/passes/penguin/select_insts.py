@@ -43,6 +43,7 @@ import math
 import attrs
 
 from ncc.ir.affine import Affine
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import (
     ActivationOp,
     Axis,
@@ -115,8 +116,7 @@ class Selection:
                     found.append(attrs.evolve(one, engines=("PE",)))
                 case _:
                     found.append(one)
-        same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
-        return body if same else tuple(found)
+        return body if unchanged(found, body) else tuple(found)
 
     def select(self, op: TileElementwiseOp, visits: int) -> list[Statement]:
         """The instruction, after a cast of a column where it needs one."""

@@ -55,6 +55,7 @@ import math
 import attrs
 
 from ncc.ir.affine import Affine
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import (
     Function,
     Loop,
@@ -109,8 +110,7 @@ class Splitting:
                 )
             else:
                 found.append(one)
-        same = len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True))
-        return body if same else tuple(found)
+        return body if unchanged(found, body) else tuple(found)
 
     def parts(self, loop: Loop, matmul: MatMulOp) -> list[Statement]:
         """Groups of one size, a shorter last one, and the addition after each."""
@@ -141,7 +141,7 @@ class Splitting:
         if trips == 1:
             body = rewrite(body, lambda op: (self.without(op, loop.axis),))
         whole = (Loop(loop.axis, trips, "accumulate", body, loop.origin),) if trips > 1 else body
-        total = View(self.total(matmul.dst.tensor), matmul.dst.index)
+        total = View(self.total(matmul), matmul.dst.index)
         place = (self.fresh(f"sum_{matmul.name}"), total, matmul.par, matmul.free)
         last = (
             TensorCopyOp(*place, matmul.dst, engines=("DVE",), origin=origin)
@@ -155,10 +155,11 @@ class Splitting:
             return op
         return attrs.evolve(op, accumulate=tuple(a for a in op.accumulate if a != axis))
 
-    def total(self, name: str) -> str:
+    def total(self, matmul: MatMulOp) -> str:
+        name = matmul.dst.tensor
         if name not in self.totals:
             old = self.tensors[name]
-            self.totals[name] = self.fresh(f"{name.removesuffix('_acc')}_sum")
+            self.totals[name] = self.fresh(f"{matmul.name}_sum")
             origin = old.origin.by("split-acc-groups")
             self.made.append(
                 attrs.evolve(old, name=self.totals[name], home="sbuf", ring=True, origin=origin)
@@ -167,9 +168,8 @@ class Splitting:
 
     def redirect(self, op: TileOp) -> TileOp:
         """Readers of a sum read the total of its parts."""
-        total = set(self.totals.values())
-        if op.dst.tensor in total and op.name.startswith("sum_"):
-            return op
+        if op.dst.tensor in self.totals.values():
+            return op  # it makes the total
 
         def change(view: View) -> View:
             if view.tensor in self.totals:

@@ -36,6 +36,7 @@ from typing import Any
 
 import attrs
 
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import (
     Axis,
     ElementwiseOp,
@@ -100,9 +101,7 @@ def apply(module: Function, target: Target) -> Function:
             body.append(op)
         else:
             body.append(_copy(op, same))
-    if len(body) == len(module.body) and all(
-        a is b for a, b in zip(body, module.body, strict=True)
-    ):
+    if unchanged(body, module.body):
         return module
     gone = {a for a, b in instead.items() if a != b}
     kept = tuple(t for t in module.tensors if t.name not in gone)
