@@ -88,7 +88,8 @@ class Result:
             largest = max(float(str(row["largest"])) for row in mine)
             bytes_ran = any(row["level"] == "neff" for row in mine)
             how = "from the bytes too" if bytes_ran else "no bytes"
-            agree = f"{len(mine)} stages agree, largest difference {largest:g}"
+            stages = "1 stage agrees" if len(mine) == 1 else f"{len(mine)} stages agree"
+            agree = f"{stages}, largest difference {largest:g}"
             lines.append(f"{name}: {agree} ({how})")
         return lines
 

@@ -142,7 +142,8 @@ def gone() -> int:
 def told(fault: Exception, arguments: list[str]) -> int:
     """Tell a fault on stderr; its exit status."""
     from ncc.driver import InternalFault
-    from ncc.errors import NccError
+    from ncc.errors import NccError, UsageError
+    from ncc.files import reason
 
     match fault:
         case NccError():
@@ -152,6 +153,9 @@ def told(fault: Exception, arguments: list[str]) -> int:
         case MemoryError():
             said = "the program needs more memory than there is here"
             return at_fault(NccError("NCC011", said, hint="try it with smaller shapes"))
+        case OSError():
+            what = fault.filename or "the output"
+            return at_fault(UsageError("NCC003", f"cannot use {what}: {reason(fault)}"))
         case _:
             return unexpected(fault)
 

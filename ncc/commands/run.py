@@ -19,7 +19,7 @@ def arrays_options(command: Any) -> Any:
         click.option(
             "--random",
             "seed",
-            type=int,
+            type=click.IntRange(min=0),
             metavar="SEED",
             help="draw values that the types hold exactly",
         ),
@@ -56,7 +56,12 @@ def arrays(stage: Stage, inputs: str | None, seed: int | None) -> list[Any]:
     help="run by the meaning of this level instead of the bytes",
 )
 @click.option("--watch", multiple=True, metavar="NAME", help="print this value too")
-@click.option("--shuffle", type=int, metavar="SEED", help="interleave the engines at random")
+@click.option(
+    "--shuffle",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="interleave the engines at random; the result may not change",
+)
 def run(
     inputs: str | None,
     seed: int | None,

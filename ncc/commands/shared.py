@@ -61,9 +61,19 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--skip", multiple=True, metavar="P[,P]", help="leave out these optional passes"
         ),
         click.option(
-            "--lnc", type=int, default=1, show_default=True, help="cores a logical core has"
+            "--lnc",
+            type=click.IntRange(1, 2),
+            default=1,
+            show_default=True,
+            help="cores a logical core has",
         ),
-        click.option("--ranks", type=int, default=1, show_default=True, help="ranks that run it"),
+        click.option(
+            "--ranks",
+            type=click.IntRange(min=1),
+            default=1,
+            show_default=True,
+            help="ranks that run it",
+        ),
         click.option("--arg", multiple=True, hidden=True),
     )
     for option in reversed(options):

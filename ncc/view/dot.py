@@ -9,6 +9,8 @@ from collections.abc import Iterable
 
 import attrs
 
+from ncc.view.packages import digraph, escape
+
 MOST = 120
 LONG = 72
 
@@ -28,32 +30,24 @@ def clip(text: str) -> str:
     return text if len(text) <= LONG else text[: LONG - 1] + "…"
 
 
-def quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def picture(title: str, boxes: Iterable[Box], rankdir: str = "TB") -> str:
     """The graphviz text of boxes and the arrows between them, in the order given."""
     every = list(boxes)
     shown = every[:MOST]
-    keys = {box.key for box in shown}
-    lines = [
-        f"digraph {quoted(title)} {{",
-        f'  graph [rankdir={rankdir} fontname="monospace" label={quoted(title)} labelloc=t]',
-        '  node [shape=box fontname="monospace" fontsize=10]',
-        '  edge [fontname="monospace" fontsize=8]',
-    ]
+    name = {box.key: f"n{number}" for number, box in enumerate(shown)}
+    graph = digraph(rankdir=rankdir, label=escape(title), labelloc="t")
+    graph.attr("graph", fontname="Courier")
+    graph.attr("node", shape="box", fontname="Courier", fontsize="10")
+    graph.attr("edge", fontname="Courier", fontsize="8")
     for box in shown:
-        label = "\\l".join(quoted(clip(line))[1:-1] for line in box.lines) + "\\l"
-        tint = ' style=filled fillcolor="lightyellow"' if box.new else ""
-        lines.append(f'  {quoted(box.key)} [label="{label}" shape={box.shape}{tint}]')
+        label = "".join(escape(clip(line)) + r"\l" for line in box.lines)  # \l: to the left
+        tint = {"style": "filled", "fillcolor": "lightyellow"} if box.new else {}
+        graph.node(name[box.key], label, shape=box.shape, **tint)
     for box in shown:
         for source, label in box.sources:
-            if source in keys:
-                said = f" [label={quoted(label)}]" if label else ""
-                lines.append(f"  {quoted(source)} -> {quoted(box.key)}{said}")
+            if source in name:
+                graph.edge(name[source], name[box.key], escape(label) if label else None)
     if len(every) > len(shown):
-        more = f"{len(every) - len(shown)} more, not drawn"
-        lines.append(f'  "..." [label={quoted(more)} shape=plaintext]')
-        lines.append(f'  {quoted(shown[-1].key)} -> "..." [style=dashed]')
-    return "\n".join([*lines, "}", ""])
+        graph.node("more", f"{len(every) - len(shown)} more, not drawn", shape="plaintext")
+        graph.edge(name[shown[-1].key], "more", style="dashed")
+    return str(graph.source)

