@@ -7,7 +7,7 @@ BIN := .venv/bin
 
 setup: .venv/ready-dev
 demo: .venv/ready
-	$(BIN)/python examples/demo.py demo
+	@$(BIN)/python examples/demo.py demo
 
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest -q -p no:cacheprovider

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.utils import PacifyFlushWrapper
 
 if TYPE_CHECKING:
     from ncc.driver import InternalFault
@@ -127,6 +128,11 @@ def call(arguments: list[str]) -> int:
     except click.ClickException as fault:
         click.echo(f"ncc: NCC003 {fault.format_message()}", err=True)
         return 2
+    except SystemExit:
+        # click's way to end when whoever read stdout has left
+        if isinstance(sys.stdout, PacifyFlushWrapper):
+            return 0
+        raise
     except BrokenPipeError:
         return gone()
     except Exception as fault:

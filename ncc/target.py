@@ -77,4 +77,7 @@ def target(words: str) -> Target:
                 "NCC002", f"cannot read {limit!r}; a limit is sbuf=BYTES or psum=BANKS"
             )
         found[key] = int(number)
+        most = {"sbuf": TARGETS[name].sbuf_usable, "psum": TARGETS[name].psum_banks}[key]
+        if found[key] > most:
+            raise UsageError("NCC002", f"{limit} is more than the {most} that {name} has")
     return TARGETS[name].limited(found.get("sbuf"), found.get("psum"))

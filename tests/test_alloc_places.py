@@ -339,6 +339,13 @@ def test_scratch_of_the_reference():
     m = through(p.module(), TRN2, liveness.PASS, alloc_dram.PASS)
     assert [locs(m)[n].addr for n in ("t0", "t1", "t2")] == [0, 4096, 0]
     assert complaints(m, TRN2, "scratch-is-disjoint") == []
+    wrong = {"t1": (0, "has bytes 0 to 16000, and t0, live too, has 0 to 128")}
+    wrong["t2"] = (8, "starts at byte 8 of the scratchpad, which is no multiple of 4096")
+    for name, (addr, said) in wrong.items():
+        sets = with_locs(m.main.sets, {name: attrs.evolve(locs(m)[name], addr=addr)})
+        moved = with_insts(m, m.main.blocks[0].insts, sets=sets)
+        (found, *_) = complaints(moved, TRN2, "scratch-is-disjoint")
+        assert found.endswith(said), found
 
 
 def test_outside_tensors_are_variables_of_their_own():
@@ -430,6 +437,9 @@ def test_the_laws_of_psum_dram_and_the_runtime_say_what_is_wrong():
     ]
     assert complaints(moved("p1", addr=16384, bank=8), TRN2, *facts) == [
         "sums-are-aligned: NCC522 p1: ends in bank 9, and trn2 has 8 banks"
+    ]
+    assert complaints(moved("p1", allocated=False), TRN2, "every-sum-has-banks") == [
+        "every-sum-has-banks: NCC523 p1: is used and has no place in PSUM"
     ]
     assert complaints(moved("EvalAccelReservedLoc", addr=8), TRN2, *facts) == [
         "the-runtime-has-its-region: NCC527 EvalAccelReservedLoc: covers bytes 8 to 16400, and "

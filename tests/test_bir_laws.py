@@ -335,6 +335,12 @@ def test_immediates():
             "<- acc():float32",
             "NCC423 i3: TensorCopy still has an operand with loop variables",
         ),
+        (
+            "every-engine-is-named",
+            "i1 = Load DMA",
+            "i1 = Load Activation",
+            "NCC607 i0: Load is on engine DMA, which has no stream",
+        ),
     ],
 )
 def test_a_broken_fact_is_named(fact, right, wrong, said):
@@ -348,6 +354,15 @@ def test_facts_of_loops_and_tiles():
     assert complaint(tiles, facts=("no-loop-is-left",)).startswith("NCC423 for.i: Loop still holds")
     assert complaint(tiles, facts=("operands-are-bound",)).startswith(
         "NCC423 load: AbstractCopy still"
+    )
+
+
+@pytest.mark.parametrize("program, index", [(TILES, "y[3*i+p,f"), (BOUND, "+9*i")])
+def test_a_loop_variable_that_no_loop_around_has(program, index):
+    before, at, after = program.rpartition(index)
+    stray = before + at.replace("i", "j") + after
+    assert complaint(parse(stray.split("\n", 1)[1])) == (
+        "NCC404 store: reads the loop variable j, and no loop around it has that (did you mean i?)"
     )
 
 

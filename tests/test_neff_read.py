@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 
+import attrs
 import pytest
 from isa_programs import MIXED, matmul
 from neff_files import changed, headed, members, rehashed, signed, tar_of, wrapped
@@ -16,7 +17,9 @@ from ncc.errors import NccError
 from ncc.ir.isa import Bundle
 from ncc.pack.archive import Limits, gunzip, gzip_bytes, tar_bytes, untar
 from ncc.pack.listing import disasm
+from ncc.stages import Stage
 from ncc.target import TARGETS
+from ncc.verify import Verifier
 
 GOOD = members(matmul())
 DEF = "sg00/def.json"
@@ -34,6 +37,15 @@ def refusal(raw, target=None):
 def test_good_files_are_read():
     for raw in (HEADED, wrapped(GOOD), wrapped(GOOD, False), wrapped(GOOD, False, True)):
         assert len(pack.read(raw).members) == 15
+
+
+def test_the_law_of_a_neff_says_what_its_reader_would():
+    whole = pack.neff_of(GOOD)
+    less = attrs.evolve(whole, members=tuple(m for m in whole.members if m.path != DEF))
+    stages = [Stage("neff", TARGETS["trn2"], "pack", (), neff) for neff in (whole, less)]
+    Verifier().check(stages[0])
+    with pytest.raises(NccError, match="NCC806 after pack, info.json: `digest` is"):
+        Verifier().check(stages[1])
 
 
 @pytest.mark.parametrize("raw", [b"", b"hello", b"HloModule m\n" * 200, bytes(2000)])

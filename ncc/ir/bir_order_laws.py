@@ -15,6 +15,7 @@ from ncc.ir.clocks import (
     SEMAPHORES,
     SILENT,
     UNITS,
+    WAITS,
     Clocks,
     needs,
     unit_of,
@@ -33,8 +34,6 @@ from ncc.ir.footprints import (
     window,
 )
 from ncc.target import Target
-
-LIMIT = {"EventSemaphore": 2}  # waits that a record holds; 1 elsewhere
 
 
 def _insts(module: Module) -> tuple[Inst, ...]:
@@ -254,7 +253,7 @@ def waits_fit_bundles(inst: Any, module: Module, target: Target) -> Iterator[Ncc
     """An instruction has as many waits as its record holds, and at most one update."""
     if type(inst) is not Inst:
         return
-    room = LIMIT.get(inst.opcode, 1)
+    room = WAITS.get(inst.opcode, 1)
     if len(inst.waits) > room or len(inst.updates) > 1:
         said = f"has {len(inst.waits)} waits and {len(inst.updates)} updates; its record holds "
         yield _wrong("NCC615", inst, f"{said}{room} and 1")

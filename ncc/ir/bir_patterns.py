@@ -16,7 +16,6 @@ from ncc.ir.affine import Affine, Extent, Index, Least
 from ncc.ir.bir import LocSet, Tile
 from ncc.ir.data import size_of
 
-MOST_PAIRS = 5
 Pairs = tuple[tuple[int, int], ...]
 SymPairs = tuple[tuple[int, Extent], ...]
 

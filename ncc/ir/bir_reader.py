@@ -44,7 +44,6 @@ WAIT = re.compile(rf"{NAME}>=(\d+)(?:\((-?\d+)>=(-?\d+)\))?\Z")
 UPDATE = re.compile(rf"{NAME}\+(-?\d+)(?:\((\d+)\))?\Z")
 COMMA = re.compile(r",(?![^(]*\))")  # not one inside parentheses
 KINDS = {letter: kind for kind, letter in EDGES.items()}
-NODES = {word: kind for kind, word in HEADS.items()}
 
 
 def name_of(word: str) -> str:

@@ -16,13 +16,13 @@ from ncc.ir.act_tables import SETS, WIRED
 from ncc.ir.bir import Inst, Module
 from ncc.ir.core import Law
 from ncc.ir.footprints import (
-    GROUP_SPAN,
     Footprints,
     Rect,
     column_group,
     group_code,
     key_of,
     meets,
+    share_cells,
 )
 from ncc.target import Target
 
@@ -84,7 +84,7 @@ def warm_weights_are_held(module: Module, target: Target) -> Iterator[NccError]:
         cells = group_code(tile.r0, tile.r1 - tile.r0), column_group(inst, dest)
         how = inst.ins[1], key_of(inst, "is_transpose", False), key_of(inst, "perf_mode", "None")
         if not key_of(inst, "weights_loaded", False):
-            held = {other: h for other, h in held.items() if not _share(other, cells)}
+            held = {other: h for other, h in held.items() if not share_cells(other, cells)}
             held[cells] = _Held(n, how, tile, n + 1)
             continue
         own = held.get(cells)
@@ -97,15 +97,6 @@ def warm_weights_are_held(module: Module, target: Target) -> Iterator[NccError]:
                 said = f"loads no weights, and {insts[k].name} has written where they came from"
                 yield _wrong("NCC622", inst, said)
         own.seen = n
-
-
-def _share(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Whether two groups of rows and columns share a cell of the array."""
-    return all(
-        GROUP_SPAN[x][0] < GROUP_SPAN[y][1] and GROUP_SPAN[y][0] < GROUP_SPAN[x][1]
-        for x, y in zip(a, b, strict=True)
-        if x and y
-    )
 
 
 def _engines_read(module: Module) -> tuple[Any, ...]:

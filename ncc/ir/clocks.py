@@ -21,6 +21,7 @@ SEMAPHORES = {engine: n for n, engine in enumerate(ENGINES)} | {
 UNITS = {unit: n for n, unit in enumerate(SEMAPHORES)}
 DMAS = frozenset(("Load", "Save", "DMACopy"))
 SILENT = frozenset(("Exit", "EventSemaphore", "LoadActFuncSet"))  # they bump no counter
+WAITS = {"EventSemaphore": 2}  # how many a record holds; 1 elsewhere (ISA reference 1.3)
 
 Clock = list[int]
 

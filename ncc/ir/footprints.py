@@ -264,8 +264,19 @@ def group_code(start: int, size: int) -> int:
     return 0xF if start == 0 else 0
 
 
-GROUP_SPAN = {0xF: (0, 128), 0x3: (0, 64), 0xC: (64, 128), 1: (0, 32), 2: (32, 64), 4: (64, 96)}
-GROUP_SPAN[8] = (96, 128)
+GROUP_SPAN = {
+    **{1: (0, 32), 2: (32, 64), 4: (64, 96), 8: (96, 128)},
+    **{0x3: (0, 64), 0xC: (64, 128), 0xF: (0, 128)},
+}
+
+
+def share_cells(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether two groups, as codes of rows and columns, share a cell; code 0 shares with all."""
+    return all(
+        GROUP_SPAN[x][0] < GROUP_SPAN[y][1] and GROUP_SPAN[y][0] < GROUP_SPAN[x][1]
+        for x, y in zip(a, b, strict=True)
+        if x and y
+    )
 
 
 def column_group(inst: Inst, dest: Rect) -> int:

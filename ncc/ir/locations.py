@@ -8,6 +8,7 @@ from typing import NamedTuple
 import attrs
 
 from ncc.ir.bir import Ap, Inst, Loc, LocSet
+from ncc.ir.core import unchanged
 from ncc.ir.data import size_of
 
 Owned = tuple[LocSet, Loc]
@@ -31,7 +32,7 @@ def with_locs(sets: tuple[LocSet, ...], changed: Mapping[str, Loc]) -> tuple[Loc
     new: list[LocSet] = []
     for owner in sets:
         locs = tuple(changed.get(loc.name, loc) for loc in owner.locs)
-        if all(a is b for a, b in zip(locs, owner.locs, strict=True)):
+        if unchanged(locs, owner.locs):
             new.append(owner)
         else:
             new.append(attrs.evolve(owner, locs=locs))

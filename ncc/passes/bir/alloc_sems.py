@@ -36,12 +36,12 @@ import attrs
 
 from ncc.ir.bir import Inst, Module, Update, Wait, with_insts
 from ncc.ir.bir_change import fresh_names, with_sync
-from ncc.ir.clocks import ENGINES, SEMAPHORES
+from ncc.ir.clocks import ENGINES, SEMAPHORES, WAITS
 from ncc.passes.base import define
 from ncc.target import Target
 
 NAME = "alloc-sems"
-FITS, HELPER_FITS = 1, 2
+HELPER = "EventSemaphore"
 
 
 def apply(module: Module, target: Target) -> Module:
@@ -55,9 +55,10 @@ def apply(module: Module, target: Target) -> Module:
             [Wait(w.unit, w.count, SEMAPHORES[w.unit], w.count * steps[w.unit]) for w in inst.waits]
         )
         updates = bumps[inst.updates[0].unit] if inst.updates else ()
-        if len(waits) > FITS:
-            new += helpers(inst, waits[:-FITS], taken)
-            waits = waits[-FITS:]
+        room = WAITS.get(inst.opcode, 1)
+        if len(waits) > room:
+            new += helpers(inst, waits[:-room], taken)
+            waits = waits[-room:]
         if waits != inst.waits or updates != inst.updates:
             inst = with_sync(inst, waits, updates, NAME)
         new.append(inst)
@@ -67,13 +68,14 @@ def apply(module: Module, target: Target) -> Module:
 
 def helpers(inst: Inst, waits: tuple[Wait, ...], taken: set[str]) -> list[Inst]:
     """EventSemaphores that hold up the stream of `inst` for `waits`, two each."""
-    count = (len(waits) + HELPER_FITS - 1) // HELPER_FITS
-    made: list[Inst] = []
-    for n, name in enumerate(fresh_names(taken, inst.name, count)):
-        own = waits[n * HELPER_FITS : (n + 1) * HELPER_FITS]
-        helper = Inst(name, "EventSemaphore", inst.engine, waits=own, origin=inst.origin.by(NAME))
-        made.append(helper)
-    return made
+    room = WAITS[HELPER]
+    shares = [waits[at : at + room] for at in range(0, len(waits), room)]
+    names = fresh_names(taken, inst.name, len(shares))
+    origin = inst.origin.by(NAME)
+    return [
+        Inst(name, HELPER, inst.engine, waits=own, origin=origin)
+        for name, own in zip(names, shares, strict=True)
+    ]
 
 
 PASS = define(

@@ -45,6 +45,7 @@ from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Queue, with_insts
 from ncc.ir.bir_change import with_keys
 from ncc.ir.clocks import DMAS, QUEUES
+from ncc.ir.core import unchanged
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -59,7 +60,7 @@ def apply(module: Module, target: Target) -> Module:
     insts = tuple([bind(i, on_chip, target) if i.opcode in DMAS else i for i in old])
     used = {i.engine for i in insts if i.opcode in DMAS}
     queues = tuple(Queue(QUEUES[e], e) for e in QUEUES if e in used)
-    if all(a is b for a, b in zip(insts, old, strict=True)) and queues == module.queues:
+    if unchanged(insts, old) and queues == module.queues:
         return module
     return attrs.evolve(with_insts(module, insts), queues=queues)
 
@@ -85,6 +86,7 @@ PASS = define(
     apply,
     source="bir",
     gives=("every-dma-has-a-queue",),
+    after={"insert-spills": "what it stores and loads again moves by DMA, too"},
     real="AssignHWDGEEngine",
     job="W0",
     sure="inferred",

@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import attrs
 
-from ncc.errors import NccError, Place
+from ncc.errors import NccError
 from ncc.ir.bir import Block, Function, Inst, Loc, LocSet, Module, Operand, SymAp, Tile
 from ncc.ir.bir_opcodes import key, keyed
 from ncc.ir.bir_patterns import (
@@ -140,7 +140,7 @@ class Binder:
         try:
             offset, steps = walk(of, operand)
         except ValueError as said:
-            place = Place(value=inst.name, during=NAME)
+            place = inst.origin.place(inst.name, NAME)
             raise NccError("NCC411", f"the operand {of.name} {said}", place) from None
         block = block_of(of, operand.index)
         return SymAp(of.name, block, of.dtype, self.pairs(inst, of, operand, steps), offset)
@@ -161,7 +161,7 @@ class Binder:
                 f"the operand {of.name} walks partitions by {shown}, and a partition of it holds "
                 f"{width} elements; only consecutive partitions can be walked"
             )
-            raise NccError("NCC411", said, Place(value=inst.name, during=NAME))
+            raise NccError("NCC411", said, inst.origin.place(inst.name, NAME))
         return (*(down or [(width, 1)]), *(joined(along) or [(1, 1)]))
 
 

@@ -50,8 +50,8 @@ from typing import Any
 
 from ncc.ir.bir import Ap, Inst, Module, with_insts
 from ncc.ir.bir_change import with_keys
+from ncc.ir.core import unchanged
 from ncc.ir.footprints import (
-    GROUP_SPAN,
     SBUF,
     Footprints,
     Rect,
@@ -59,6 +59,7 @@ from ncc.ir.footprints import (
     group_code,
     key_of,
     meets,
+    share_cells,
 )
 from ncc.passes.base import define
 from ncc.target import Target
@@ -77,8 +78,7 @@ def apply(module: Module, target: Target) -> Module:
         else inst
         for inst in insts
     ]
-    same = all(a is b for a, b in zip(new, insts, strict=True))
-    return module if same else with_insts(module, tuple(new))
+    return module if unchanged(new, insts) else with_insts(module, tuple(new))
 
 
 class WarmArray:
@@ -110,18 +110,9 @@ class WarmArray:
         loaded = (weights, *(key_of(inst, name) for name in SIGNATURE))
         if (found := self.held.get(group)) and found[1] == loaded:
             return True
-        self.held = {g: t for g, t in self.held.items() if not overlap(g, group)}
+        self.held = {g: t for g, t in self.held.items() if not share_cells(g, group)}
         self.held[group] = (tile, loaded)
         return False
-
-
-def overlap(a: Group, b: Group) -> bool:
-    """Whether two groups share a cell of the array."""
-    return all(
-        GROUP_SPAN[x][0] < GROUP_SPAN[y][1] and GROUP_SPAN[y][0] < GROUP_SPAN[x][1]
-        for x, y in zip(a, b, strict=True)
-        if x and y
-    )
 
 
 PASS = define(

@@ -40,32 +40,18 @@ Why:
 
 from __future__ import annotations
 
-from ncc.ir.bir import Module, with_insts
-from ncc.ir.bir_change import with_deps
-from ncc.ir.conflicts import flows, merged
+from ncc.ir.bir import Module
+from ncc.ir.conflicts import flows, with_edges
 from ncc.ir.footprints import Footprints
 from ncc.passes.base import define
 from ncc.target import Target
 
-NAME = "flow-deps"
-
 
 def apply(module: Module, target: Target) -> Module:
-    insts = module.main.blocks[0].insts
     footprints = Footprints(module)
-    found = flows(footprints.all(insts), footprints.places)
-    number = {inst.name: n for n, inst in enumerate(insts)}
-    names = [inst.name for inst in insts]
-    new = list(insts)
-    for n, inst in enumerate(insts):
-        if not inst.deps and not found[n]:
-            continue
-        wished = {number[name]: kind for name, kind in inst.deps if kind == "Ordered"}
-        deps = tuple([(names[who], kind) for who, kind in merged(found[n], wished)])
-        if deps != inst.deps:
-            new[n] = with_deps(inst, deps, NAME)
-    same = all(a is b for a, b in zip(new, insts, strict=True))
-    return module if same else with_insts(module, tuple(new))
+    accesses = footprints.all(module.main.blocks[0].insts)
+    found = flows(accesses, footprints.places)
+    return with_edges(module, found, kept=("Ordered",), by="flow-deps")
 
 
 PASS = define(

@@ -35,6 +35,7 @@ from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Operand, with_insts
 from ncc.ir.bir_opcodes import OPCODES, keyed
 from ncc.ir.bir_patterns import canonical
+from ncc.ir.core import unchanged
 from ncc.ir.dma_patterns import ROWS, STRIPES, is_transposing, sides, transposes, unequal
 from ncc.ir.dma_runs import runs
 from ncc.ir.dma_split import parted
@@ -75,7 +76,7 @@ def apply(module: Module, target: Target) -> Module:
             legal += dma(inst, owned, target)
         else:
             legal += engine(inst, owned)
-    if len(legal) == len(insts) and all(a is b for a, b in zip(legal, insts, strict=True)):
+    if unchanged(legal, insts):
         return module
     return with_insts(module, tuple(legal))
 

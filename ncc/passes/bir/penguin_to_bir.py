@@ -56,7 +56,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ncc.errors import NccError, Place
+from ncc.errors import NccError
 from ncc.ir.affine import Affine, Extent, Floor, Index, Mod
 from ncc.ir.bir import Block, Function, Imm, Inst, LocSet, Module, Operand, Tile
 from ncc.ir.bir_opcodes import OPCODES, keyed
@@ -91,9 +91,7 @@ Axes = tuple[tuple[str, Extent], ...]
 
 def location_set(tensor: Tensor) -> LocSet:
     if tensor.home not in MEMORY:
-        raise fault(
-            tensor.name, f"the tensor is at home in {tensor.home}, no memory of the machine"
-        )
+        raise fault(tensor, f"the tensor is at home in {tensor.home}, no memory of the machine")
     memory = MEMORY[tensor.home]
     return LocSet(
         tensor.name,
@@ -109,8 +107,9 @@ def location_set(tensor: Tensor) -> LocSet:
     )
 
 
-def fault(value: str, said: str) -> NccError:
-    return NccError("NCC410", said, Place(value=value, during="penguin-to-bir"))
+def fault(of: Tensor | Statement, said: str) -> NccError:
+    name = of.axis if isinstance(of, SourceLoop) else of.name
+    return NccError("NCC410", said, of.origin.place(name, "penguin-to-bir"))
 
 
 def axes_of(axes: tuple[Axis, ...]) -> Axes:
@@ -162,11 +161,11 @@ class Codegen:
                     origin=origin,
                 )
             case MatMulMXOp() | MatMulSparseOp():
-                raise fault(statement.name, f"{type(statement).__name__} comes later")
+                raise fault(statement, f"{type(statement).__name__} comes later")
             case TileOp():
                 yield self.op(statement)
             case _:
-                raise fault(statement.name, f"{type(statement).__name__} is no tile op")
+                raise fault(statement, f"{type(statement).__name__} is no tile op")
 
     def op(self, op: TileOp) -> Inst:
         """The instruction of one tile op."""
@@ -196,7 +195,7 @@ class Codegen:
                 return self.inst(op, "TensorCopy", [self.tile(src, par, free)])
             case _:
                 raise fault(
-                    op.name, f"{type(op).__name__} is no instruction; select-insts makes one of it"
+                    op, f"{type(op).__name__} is no instruction; select-insts makes one of it"
                 )
 
     def matmul(self, op: MatMulOp) -> Inst:
@@ -222,7 +221,7 @@ class Codegen:
         blocks = self.sets[src.tensor].partition_dim
         down = src.index[blocks]
         if not isinstance(down, Affine):
-            raise fault(op.name, f"the partition index {down} is no sum")
+            raise fault(op, f"the partition index {down} is no sum")
         own = {name for name, _ in free}
         terms = tuple(term for term in down.terms if term[0] in own)
         across = tuple((f"{name}_", coefficient) for name, coefficient in terms)

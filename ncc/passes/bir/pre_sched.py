@@ -60,6 +60,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ncc.ir.bir import Ap, Inst, Module, with_insts
+from ncc.ir.core import unchanged
 from ncc.ir.dma_patterns import sides
 from ncc.ir.intervals import peak, spans
 from ncc.ir.locations import Owned, owners
@@ -90,7 +91,7 @@ def apply(module: Module, target: Target) -> Module:
     most = max(now, int(target.sbuf_usable * ROOM))
     for ahead in AHEAD:
         early = ordered(insts, {i: max(2 * after + 1, 2 * (i - ahead)) for i, after, _ in bounds})
-        if all(a is b for a, b in zip(early, insts, strict=True)):
+        if unchanged(early, insts):
             return module
         if weight(early, owned) <= most:
             return with_insts(module, early)

@@ -46,7 +46,6 @@ PASS = define(
     apply,
     source="bir",
     gives=("the-runtime-has-its-region",),
-    after={"unroll": "one function is left, and its locations are known"},
     real="RuntimeMemoryReservation",
     job="W0",
     sure="confirmed",

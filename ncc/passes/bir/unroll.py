@@ -186,7 +186,8 @@ class Unroller:
     def function(self) -> Function:
         if sum(map(count, self.func.blocks)) > MOST_INSTRUCTIONS:
             said = f"unrolling @{self.func.name} gives more than {MOST_INSTRUCTIONS} instructions"
-            raise NccError("NCC415", said, Place(during=NAME))
+            hint = "make the tiles larger, so that loops have fewer rounds"
+            raise NccError("NCC415", said, Place(value=self.func.name, during=NAME), hint)
         env: Env = {}
         blocks: list[Block] = []
         for block in self.func.blocks:

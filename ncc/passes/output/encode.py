@@ -37,14 +37,13 @@ from ncc.encode.records import ENCODERS, Context
 from ncc.errors import NccError
 from ncc.ir.bir import Inst, LocSet, Module
 from ncc.ir.bir_change import changed_by
-from ncc.ir.clocks import DMAS
+from ncc.ir.clocks import DMAS, WAITS
 from ncc.ir.isa import STREAMS, Band, Bundle, DmaQueue, Program, Stream, Var
 from ncc.passes.base import define
 from ncc.target import Target
 
 NAME = "encode"
 KINDS = {"ExternalInput": "input", "ExternalOutput": "output", "Const": "file"}
-ROOM = {"EventSemaphore": 2}  # waits that a record holds; 1 elsewhere
 QUIET = Band()
 
 
@@ -74,8 +73,9 @@ def bundles(inst: Inst, context: Context, bands: dict[tuple[int, int, int], Band
     if encoder is None:
         said = f"{inst.opcode} has no record; it should be gone before encode"
         raise NccError("NCC607", said, inst.origin.place(inst.name))
-    if len(inst.waits) > ROOM.get(inst.opcode, 1):
-        said = f"has {len(inst.waits)} waits, and its record holds {ROOM.get(inst.opcode, 1)}"
+    room = WAITS.get(inst.opcode, 1)
+    if len(inst.waits) > room:
+        said = f"has {len(inst.waits)} waits, and its record holds {room}"
         raise NccError("NCC606", said, inst.origin.place(inst.name), "alloc-sems divides them")
     origin = changed_by(inst.origin, NAME)
     made = encoder(context, inst)
