@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.utils import PacifyFlushWrapper
 
 if TYPE_CHECKING:
     from ncc.driver import InternalFault
@@ -121,6 +120,13 @@ def call(arguments: list[str]) -> int:
         return leave.exit_code
     except click.exceptions.Abort:
         return 130
+    except click.NoSuchOption as fault:
+        near = sorted(fault.possibilities or ())
+        hint = (
+            f"did you mean {near[0]}?" if near else f"{fault.ctx and fault.ctx.command_path} --help"
+        )
+        click.echo(f"ncc: NCC002 there is no option {fault.option_name} ({hint})", err=True)
+        return 2
     except click.UsageError as fault:
         where = f" ({fault.ctx.command_path} --help)" if fault.ctx else ""
         click.echo(f"ncc: NCC002 {fault.format_message()}{where}", err=True)
@@ -130,7 +136,7 @@ def call(arguments: list[str]) -> int:
         return 2
     except SystemExit:
         # click's way to end when whoever read stdout has left
-        if isinstance(sys.stdout, PacifyFlushWrapper):
+        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             return 0
         raise
     except BrokenPipeError:

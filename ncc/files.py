@@ -24,12 +24,16 @@ def read(path: str | Path) -> bytes:
 def writable(path: str | Path) -> Path:
     """The path of a file that can be written; asked before the work whose result goes there."""
     file = Path(path)
-    if file.is_dir():
-        raise UsageError("NCC003", f"{path} is a folder; name a file in it")
-    if not file.parent.is_dir():
-        raise UsageError("NCC003", f"{path} cannot be written: there is no folder {file.parent}")
-    if not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise UsageError("NCC003", f"{path} cannot be written: permission denied")
+    try:
+        if file.is_dir():
+            raise UsageError("NCC003", f"{path} is a folder; name a file in it")
+        if not file.parent.is_dir():
+            said = f"{path} cannot be written: there is no folder {file.parent}"
+            raise UsageError("NCC003", said)
+        if not os.access(file if file.exists() else file.parent, os.W_OK):
+            raise UsageError("NCC003", f"{path} cannot be written: permission denied")
+    except (OSError, ValueError) as fault:
+        raise UsageError("NCC003", f"cannot write {path}: {reason(fault)}") from None
     return file
 
 

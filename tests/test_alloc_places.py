@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from memory_programs import TRN1, TRN2, Program, complaints, locs, same, through
 
 from ncc.errors import NccError
+from ncc.ir.bir import with_insts
 from ncc.ir.colouring import Node, blocking, choices, colour, impact
 from ncc.ir.core import Origin
 from ncc.ir.intervals import first_gap, last_gap, peak
+from ncc.ir.locations import with_locs
 from ncc.ir.sbuf_rectangles import LOWER, QUADRANT, TALL
 from ncc.passes.bir import (
     alloc_dram,

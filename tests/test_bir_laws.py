@@ -362,7 +362,7 @@ def test_a_loop_variable_that_no_loop_around_has(program, index):
     before, at, after = program.rpartition(index)
     stray = before + at.replace("i", "j") + after
     assert complaint(parse(stray.split("\n", 1)[1])) == (
-        "NCC404 store: reads the loop variable j, and no loop around it has that (did you mean i?)"
+        "NCC404 store: reads the loop variable j, and no loop around it has that (there is i)"
     )
 
 

@@ -179,9 +179,9 @@ def test_the_budget_of_instructions(monkeypatch):
     with pytest.raises(NccError) as found:
         passes.load("bir.unroll").apply(module, TRN2)
     assert str(found.value) == (
-            "NCC415 unroll, sg0000: unrolling @sg0000 gives more than 5 instructions (make the "
-            "tiles larger, so that loops have fewer rounds)"
-        )
+        "NCC415 unroll, sg0000: unrolling @sg0000 gives more than 5 instructions (make the "
+        "tiles larger, so that loops have fewer rounds)"
+    )
 
 
 def test_passes_with_nothing_to_do_return_the_same_object():

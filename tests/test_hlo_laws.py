@@ -318,3 +318,12 @@ def test_a_tuple_parameter_is_refused():
         "NCC119 x.hlo:4:3, t: the entry's parameter is a tuple, (f32[4], f32[]) "
         "(pass its elements as parameters)"
     )
+
+
+def test_a_program_that_returns_nothing_is_refused():
+    text = "ENTRY m {\n  a = f32[4] parameter(0)\n  ROOT r = () tuple()\n}\n"
+    with pytest.raises(NccError) as fault:
+        lowered(HEAD + text)
+    assert str(fault.value) == (
+        "NCC119 x.hlo:5:8, r: the program returns an empty tuple: there is nothing to compute"
+    )

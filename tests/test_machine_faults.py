@@ -286,6 +286,16 @@ def test_the_step_limit_ends_a_loop():
         run_report(m.program({m.SP: loop}, []), TRN2, [], limit=1000)
 
 
+@pytest.mark.parametrize("step", [-128, 192, 32])
+def test_a_branch_out_of_its_stream(step):
+    jump = record("CompareAndBranch", compare=0, target_mode=3, target=step)
+    said = (
+        rf"NCC918 SP 1 \(CompareAndBranch\): branches {step} bytes away, which is no bundle of SP"
+    )
+    with pytest.raises(NccError, match=said):
+        run_isa(m.program({m.SP: [record("Nop"), jump, m.leave()]}, []), TRN2, [])
+
+
 def test_wrong_inputs():
     for given in ([A], [A, A], [A, B, B]):
         with pytest.raises(NccError, match="NCC006"):

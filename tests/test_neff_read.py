@@ -44,7 +44,7 @@ def test_the_law_of_a_neff_says_what_its_reader_would():
     less = attrs.evolve(whole, members=tuple(m for m in whole.members if m.path != DEF))
     stages = [Stage("neff", TARGETS["trn2"], "pack", (), neff) for neff in (whole, less)]
     Verifier().check(stages[0])
-    with pytest.raises(NccError, match="NCC806 after pack, info.json: `digest` is"):
+    with pytest.raises(NccError, match=r"NCC806 after pack, info\.json: `digest` is"):
         Verifier().check(stages[1])
 
 

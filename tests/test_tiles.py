@@ -304,6 +304,17 @@ def test_long_groups_are_split_and_added(steps, monkeypatch):
     assert not list(KNOWN["accumulation-groups-are-short"].check(done, p.target))
 
 
+@pytest.mark.parametrize("outer", [2, 3, 4])
+def test_a_group_whose_inner_loop_is_too_long_is_split_there(outer, monkeypatch):
+    monkeypatch.setattr("ncc.passes.penguin.split_acc_groups.LONGEST", 8)
+    monkeypatch.setattr("ncc.ir.penguin_tile_laws.LONGEST", 8)
+    p = Program()
+    x, w = p.input("bfloat16", (outer, 1147, 3)), p.input("bfloat16", (outer, 1147, 2))
+    done = agree(p.done(p.dot(x, ["k0", "k1", "m"], w, ["k0", "k1", "n"])), p.target)
+    assert count(done)["MatMulOp"] == outer * 9
+    assert not list(KNOWN["accumulation-groups-are-short"].check(done, p.target))
+
+
 def test_short_groups_stay_the_same_object():
     done = through(matmul(70, 333, 45), "trn2", "place_psum")
     one = import_module("ncc.passes.penguin.split_acc_groups").PASS

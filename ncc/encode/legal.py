@@ -254,7 +254,7 @@ def stream_faults(bundles: tuple[Bundle, ...]) -> Iterator[tuple[int, int, str, 
                 pass
 
 
-PAIRED = ("num_active_rows", "num_active_cols", "in_dtype", "transpose_mode")
+PAIRED = ("num_active_rows", "num_active_cols", "transpose_mode")
 
 
 def disagreement(load: Fields | None, matmul: Fields) -> str:
@@ -264,4 +264,7 @@ def disagreement(load: Fields | None, matmul: Fields) -> str:
     for name in PAIRED:
         if load.get(name, 0) != matmul.get(name, 0):
             return f"{name} is {matmul.get(name, 0)} and its LoadStationary has {load.get(name, 0)}"
+    tags = [f.get("in_dtype", 0) for f in (matmul, load)]
+    if (TAG_SIZE[tags[0]] == 4) != (TAG_SIZE[tags[1]] == 4):  # narrower types mix (ISA232)
+        return f"in_dtype is {TAGS[tags[0]]} and its LoadStationary has {TAGS[tags[1]]}"
     return ""

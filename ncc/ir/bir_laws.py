@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ncc.errors import NccError, Place, nearest
+from ncc.errors import NccError, Place, listed, nearest
 from ncc.ir import bir_memory_laws, bir_order_laws, bir_stream_laws
 from ncc.ir.bir import Ap, Block, Inst, LocSet, Module, SymAp, Tile
 from ncc.ir.bir_inst_laws import NOTHING, inst_faults, placement_key
@@ -205,7 +205,7 @@ def _free(insts: tuple[Inst, ...], loops: frozenset[str]) -> Faults:
             for name in _read(operand):
                 if name not in loops:
                     said = f"reads the loop variable {name}, and no loop around it has that"
-                    hint = nearest(name, sorted(loops))
+                    hint = nearest(name, loops) or f"there is {listed(sorted(loops))}"
                     yield NccError("NCC404", said, inst.origin.place(inst.name), hint)
 
 

@@ -127,6 +127,9 @@ def apply(module: Module, target: Target) -> Func:
     check_all(module)
     names = input_names(module)
     outputs = output_names(len(leaves(main.returned().shape)))
+    if not outputs:
+        said = "the program returns an empty tuple: there is nothing to compute"
+        raise refuse("NCC119", main.returned(), said)
     emitter = Emitter(module, {*names, *outputs})
     params: list[Param] = []
     args: list[Value] = []

@@ -73,10 +73,11 @@ from ncc.passes.base import define
 from ncc.target import Target
 
 
-def length(loop: Loop) -> int:
+def length(one: Statement) -> int:
     """Matmuls of the accumulation group that a loop is."""
-    inner = [x for x in loop.body if isinstance(x, Loop) and x.kind == "accumulate"]
-    return loop.trips * math.prod(length(x) for x in inner)
+    if not isinstance(one, Loop) or one.kind != "accumulate":
+        return 1
+    return one.trips * math.prod(map(length, one.body))
 
 
 class Splitting:
@@ -101,7 +102,7 @@ class Splitting:
         for one in body:
             matmul = group(one)
             if isinstance(one, Loop) and matmul and length(one) > LONGEST:
-                found += self.parts(one, matmul)
+                found += self.parts(one, matmul, first=True)
             elif isinstance(one, Loop) and not matmul:
                 inside = self.split(one.body)
                 same = inside is one.body
@@ -112,13 +113,14 @@ class Splitting:
                 found.append(one)
         return body if unchanged(found, body) else tuple(found)
 
-    def parts(self, loop: Loop, matmul: MatMulOp) -> list[Statement]:
-        """Groups of one size, a shorter last one, and the addition after each."""
+    def parts(self, loop: Loop, matmul: MatMulOp, first: bool) -> list[Statement]:
+        """Groups of one size, a shorter last one, and the addition after each; the `first` one of
+        all starts the total."""
         inner = length(loop) // loop.trips
         count = -(-loop.trips // max(LONGEST // inner, 1))
         trips = -(-loop.trips // count)
         full, rest = divmod(loop.trips, trips)
-        found = [*self.part(loop, matmul, trips, Affine(), first=True)]
+        found = [*self.part(loop, matmul, trips, Affine(), first)]
         number = self.fresh(f"{loop.axis}_g")
         if full == 2:
             found += self.part(loop, matmul, trips, Affine(trips))
@@ -140,6 +142,8 @@ class Splitting:
             body = rewrite(body, lambda op: (attrs.evolve(op, name=self.fresh(op.name)),))
         if trips == 1:
             body = rewrite(body, lambda op: (self.without(op, loop.axis),))
+            if any(length(one) > LONGEST for one in body):
+                return self.inner(body, first)
         whole = (Loop(loop.axis, trips, "accumulate", body, loop.origin),) if trips > 1 else body
         total = View(self.total(matmul), matmul.dst.index)
         place = (self.fresh(f"sum_{matmul.name}"), total, matmul.par, matmul.free)
@@ -149,6 +153,16 @@ class Splitting:
             else TensorTensorOp(*place, "add", matmul.dst, total, engines=("DVE",), origin=origin)
         )
         return [*whole, last]
+
+    def inner(self, body: Body, first: bool) -> list[Statement]:
+        """One trip of a loop whose inner loop alone is too long, and is split in its turn."""
+        found: list[Statement] = []
+        for one in body:
+            if isinstance(one, Loop) and (matmul := group(one)):
+                found += self.parts(one, matmul, first)
+            else:
+                found.append(one)
+        return found
 
     def without(self, op: TileOp, axis: str) -> TileOp:
         if not isinstance(op, MatMulOp) or axis not in op.accumulate:
