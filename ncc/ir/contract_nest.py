@@ -8,7 +8,7 @@ loaded.
 from __future__ import annotations
 
 from ncc.ir.affine import Affine
-from ncc.ir.nests import Nest, sources
+from ncc.ir.nests import Nest
 from ncc.ir.penguin import (
     Axis,
     MatMulOp,
@@ -17,11 +17,12 @@ from ncc.ir.penguin import (
     TensorTransposeOp,
     View,
 )
+from ncc.ir.penguin_views import sizes_of, views_read
 from ncc.ir.tile_builder import Buffer, Builder, Site, Trips, Where, sums
 from ncc.ir.tile_epilogue import Epilogue, Hoist
 from ncc.ir.tile_panels import Panel, full, panels
 from ncc.ir.tile_reuse import Needs, Reuse, decide
-from ncc.ir.tiling import counter, put_sum, radix, size, sizes_of, walk
+from ncc.ir.tiling import counter, put_sum, radix, size, walk
 
 
 class ContractNest:
@@ -51,7 +52,7 @@ class ContractNest:
             build.bytes_of(name) * blocks_and_free(place.storage, len(place.outer))
             for name, place in build.layouts.items()
         )
-        extra = sum(1 + len(sources(op)) for op in self.nest.ops[1:])
+        extra = sum(1 + len(views_read(op)) for op in self.nest.ops[1:])
         both = (self.moving, self.stationary)
         moved, held = (0 if self.in_place(v) else build.bytes_of(v.tensor) for v in both)
         turned = [self.turned(v) for v in both]

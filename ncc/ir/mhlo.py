@@ -24,7 +24,7 @@ class TensorType:
 
 @attrs.frozen
 class Op:
-    """An op reads values by name; its class is its kind; fields that are no `Ref` are attributes."""
+    """An op reads values by name; its class is its kind; fields other than `Ref` are attributes."""
 
 
 Ref = str  # the name of a value

@@ -16,9 +16,9 @@ from ncc.ir.penguin import (
     TensorContractOp,
     TensorOp,
     TensorTransposeOp,
-    View,
 )
-from ncc.ir.tiling import axes_written, partition_of, sizes_of
+from ncc.ir.penguin_views import sizes_of, views_read
+from ncc.ir.tiling import axes_written, partition_of
 
 
 @attrs.frozen
@@ -47,17 +47,6 @@ class Plan:
     kept: frozenset[str]
 
 
-def sources(op: TensorOp) -> tuple[View, ...]:
-    """The views that an op reads."""
-    match op:
-        case TensorContractOp():
-            return op.lhs, op.rhs
-        case TensorTransposeOp():
-            return (op.src,)
-        case ElementwiseOp():
-            return tuple(s for s in op.srcs if isinstance(s, View))
-
-
 def plan(func: Function, to_dram: frozenset[str] = frozenset()) -> Plan:
     """The nests of a function. Tensors in `to_dram` live in DRAM whatever their home says."""
     return _Planner(func, to_dram).plan()
@@ -72,7 +61,7 @@ class _Planner:
         }
         self.readers: dict[str, list[TensorOp]] = {t.name: [] for t in func.tensors}
         for op in self.ops:
-            for view in sources(op):
+            for view in views_read(op):
                 self.readers[view.tensor].append(op)
         self.outputs = {t.name for t in func.tensors if t.kind == "output"}
         self.nests: list[list[TensorOp]] = []
@@ -98,7 +87,7 @@ class _Planner:
     def place(self, op: TensorOp) -> None:
         name, last = (
             op.dst.tensor,
-            max((self.made.get(v.tensor, -1) for v in sources(op)), default=-1),
+            max((self.made.get(v.tensor, -1) for v in views_read(op)), default=-1),
         )
         stream = self.home[name] == "stream"
         if stream and self.made_where_read(op):
@@ -131,7 +120,7 @@ class _Planner:
         written = {o.dst.tensor for o in nest}
         if _tiles(op) != _tiles(nest[0]):
             return False
-        late = [v for v in sources(op) if self.made.get(v.tensor, -1) == number]
+        late = [v for v in views_read(op) if self.made.get(v.tensor, -1) == number]
         return all(v.tensor in written and v.index == op.dst.index for v in late)
 
     def shares(self, op: TensorOp, number: int) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ncc.errors import NccError, listed
 from ncc.ir import penguin as p
 from ncc.ir.core import Law
-from ncc.ir.penguin_layout import as_stored, long, movement, partition_dims, stationary_axes
-from ncc.ir.penguin_views import sizes, views_read, whole_ops
+from ncc.ir.penguin_layout import as_stored, long, movement, partition_dims
+from ncc.ir.penguin_views import sizes_of, views_read, whole_ops
+from ncc.ir.tiling import partition_of
 from ncc.target import Target
 
 
@@ -62,11 +63,11 @@ def dimensions_are_grouped(module: p.Function, target: Target) -> Iterator[NccEr
 def layouts_are_solved(module: p.Function, target: Target) -> Iterator[NccError]:
     for op in whole_ops(module):
         if isinstance(op, p.TensorContractOp):
-            if op.partition != stationary_axes(op):
-                has = listed(stationary_axes(op))
+            if op.partition != partition_of(op):
+                has = listed(partition_of(op))
                 yield complaint(op, f"its partition axes must be the stationary ones, {has}")
         elif isinstance(op, p.ElementwiseOp) and (
-            not op.partition or not {*op.partition} <= sizes(op).keys()
+            not op.partition or not {*op.partition} <= sizes_of(op).keys()
         ):
             yield complaint(op, "its partition axes are not among its axes")
 
@@ -80,9 +81,9 @@ def edges_agree(module: p.Function, target: Target) -> Iterator[NccError]:
             continue
         for view in (op.lhs, op.rhs):
             maker = made.get(view.tensor)
-            kept = maker and as_stored(view, partition_dims(maker), op.contract_axes, sizes(op))
+            kept = maker and as_stored(view, partition_dims(maker), op.contract_axes, sizes_of(op))
             if not kept and movement(view, dtypes[view.tensor], op, target) != "load":
-                axes = listed(long(op.contract_axes, sizes(op)))
+                axes = listed(long(op.contract_axes, sizes_of(op)))
                 yield complaint(op, f"{view.tensor} does not have {axes} on its partitions")
 
 

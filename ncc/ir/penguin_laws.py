@@ -19,7 +19,7 @@ from ncc.ir.data import DTYPES
 from ncc.ir.penguin_facts import FACTS as TENSOR_FACTS
 from ncc.ir.penguin_print import RESERVED, ops_of, show_op
 from ncc.ir.penguin_tile_laws import FACTS as TILE_FACTS
-from ncc.ir.penguin_views import axes_of, ops_in_scope, reach, sizes, view_axes, views_read
+from ncc.ir.penguin_views import axes_of, ops_in_scope, reach, sizes_of, view_axes, views_read
 from ncc.target import Target
 
 Signature = tuple[tuple[str, str, tuple[int, ...]], ...]
@@ -183,14 +183,14 @@ def _op_faults(op: p.TensorOp | p.TileOp) -> Iterator[str]:
             pass
     if isinstance(op, p.ElementwiseOp | p.TensorTransposeOp):
         written = {a for a in view_axes(op.dst) if a}
-        if left := [a for a, n in sizes(op).items() if n != 1 and a not in written]:
+        if left := [a for a, n in sizes_of(op).items() if n != 1 and a not in written]:
             yield f"it writes {op.dst.tensor} again for each {left[0]}"
 
 
 def _contract_faults(op: p.TensorContractOp) -> Iterator[str]:
     lists = (op.batch_axes, op.lhs_free_axes, op.rhs_free_axes, op.contract_axes)
     batch, lhs, rhs, contract = map(set, lists)
-    size = sizes(op)
+    size = sizes_of(op)
     if sorted(size) != sorted(x for group in lists for x in group):
         yield "its batch, free and contraction axes are not its axes, each once"
         return

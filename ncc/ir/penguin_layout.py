@@ -14,7 +14,7 @@ import attrs
 
 from ncc.ir import penguin as p
 from ncc.ir.data import size_of
-from ncc.ir.penguin_views import sizes, view_axes, views_read, whole_ops
+from ncc.ir.penguin_views import sizes_of, view_axes, views_read, whole_ops
 from ncc.target import Target
 
 RESIDENT = 8  # one tensor may keep this part of SBUF, all together half of it
@@ -29,18 +29,15 @@ def count(axes: Iterable[str], size: Mapping[str, int]) -> int:
     return math.prod(size[a] for a in axes)
 
 
-def stationary_axes(op: p.TensorContractOp) -> tuple[str, ...]:
-    """The result's partitions: the free axes of the operand that stays in the PE array."""
-    return op.rhs_free_axes if op.swap_operands else op.lhs_free_axes
-
-
 def partition_dims(op: p.TensorOp) -> tuple[int, ...]:
     """The dimensions of what an op writes that its partition axes index, slowest first."""
     index = view_axes(op.dst)
     return tuple(index.index(a) for a in op.partition if a in index)
 
 
-def as_stored(view: p.View, held: tuple[int, ...], axes: Iterable[str], size: Mapping[str, int]):
+def as_stored(
+    view: p.View, held: tuple[int, ...], axes: Iterable[str], size: Mapping[str, int]
+) -> bool:
     """Whether dimensions `held` of the viewed tensor are exactly these axes, in this order."""
     index = view_axes(view)
     return long((index[d] for d in held), size) == long(axes, size)
@@ -57,7 +54,7 @@ def movement(
     `load`: as it lies. `dma`: the load transposes. `pe`: the PE array transposes what was loaded.
     `element`: a batch axis is innermost, so every element is fetched alone.
     """
-    size = sizes(op)
+    size = sizes_of(op)
     dims = long(view_axes(view), size)
     contract = long(op.contract_axes, size)
     free = tuple(a for a in dims if a not in contract and a not in op.batch_axes)
@@ -112,7 +109,7 @@ def aligned(op: p.ElementwiseOp, view: p.View, by: p.TensorOp) -> bool:
     same = view_axes(view) == view_axes(op.dst)
     if not same or any(not axis for axis in view_axes(view)):
         return False
-    return as_stored(view, partition_dims(by), op.partition, sizes(op))
+    return as_stored(view, partition_dims(by), op.partition, sizes_of(op))
 
 
 # ---- homes --------------------------------------------------------------------------------------
@@ -154,7 +151,7 @@ def homes(function: p.Function, target: Target) -> dict[str, str]:
             if inside or isinstance(use.maker, p.TensorTransposeOp):
                 home = "stream"
             elif all(takes(op, view, use.maker) for op, view in use.readers):
-                held = resident_bytes(tensor, use.maker)
+                held = resident_bytes(tensor, use.maker, target.partitions)
                 if held <= min(left, target.sbuf_usable // RESIDENT):
                     home, left = "sbuf", left - held
         found[tensor.name] = home
@@ -166,19 +163,19 @@ def takes(op: p.TensorOp, view: p.View, maker: p.TensorOp) -> bool:
     held = partition_dims(maker)
     match op:
         case p.TensorContractOp():
-            return as_stored(view, held, op.contract_axes, sizes(op))
+            return as_stored(view, held, op.contract_axes, sizes_of(op))
         case p.ElementwiseOp():
-            return as_stored(view, held, op.partition, sizes(op))
+            return as_stored(view, held, op.partition, sizes_of(op))
         case p.TensorTransposeOp():
             return False
 
 
-def resident_bytes(tensor: p.Tensor, maker: p.TensorOp) -> int:
-    """Bytes per partition of a whole tensor in SBUF: partition dimensions beyond 128 are blocks."""
+def resident_bytes(tensor: p.Tensor, maker: p.TensorOp, partitions: int) -> int:
+    """Bytes a partition holds of a whole tensor; dimensions beyond the partitions are blocks."""
     held = [tensor.shape[d] for d in partition_dims(maker)]
     rows, blocks = 1, 1
     for extent in reversed(held):
-        room = max(1, 128 // rows) if blocks == 1 else 1
+        room = max(1, partitions // rows) if blocks == 1 else 1
         blocks *= math.ceil(extent / room)
         rows *= min(extent, room)
     free = math.prod(n for d, n in enumerate(tensor.shape) if d not in partition_dims(maker))

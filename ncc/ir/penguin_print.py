@@ -92,7 +92,9 @@ def wrapped(head: str, words: list[str], end: str, origin: Origin, indent: str) 
 
 
 def words_of(node: Any) -> list[str]:
-    """`word, view, ..., field=value`, without the fields that have their defaults."""
+    """`word, view, ..., field=value`, without the fields that have their defaults.
+
+    A line may break between two cuts, as between two words."""
     words: list[str] = []
     leading = True
     for field, default in printed_fields(node.__class__):
@@ -100,8 +102,10 @@ def words_of(node: Any) -> list[str]:
         plain = isinstance(found, str | p.View) or field == "shape"
         leading = leading and default is None and plain
         text = value(found)
-        if default is None or text != default:
-            words.append(text if leading else f"{field}={text}")
+        if default is not None and text == default:
+            continue
+        text = text if leading else f"{field}={text}"
+        words += text.replace(", Cut(", "\nCut(").split("\n") if field == "cuts" else [text]
     return words
 
 

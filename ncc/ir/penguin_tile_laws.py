@@ -1,7 +1,7 @@
 """Facts of tiles, from cut-partition on: what each pass of tiling promises.
 
-A fact about cuts is asked of whole-tensor ops and holds trivially once loops have replaced them; a
-fact about tiles the other way round.
+A fact about cuts is about whole-tensor ops and ends where emit-tiles replaces them; a fact about
+tiles begins there. Only that nothing but contraction axes accumulates is said of both.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ncc.ir.penguin import (
     TileTransposeOp,
     View,
 )
-from ncc.ir.penguin_views import views_read
+from ncc.ir.penguin_views import sizes_of, views_read, whole_ops
 from ncc.ir.tile_walk import nested, tile_ops
-from ncc.ir.tiling import axes_written, inner_of, outer_of, partition_of, size, sizes_of
+from ncc.ir.tiling import axes_written, inner_of, outer_of, partition_of, size
 from ncc.target import Target
 
 LONGEST = 512  # matmuls in one accumulation group
@@ -77,12 +77,8 @@ def covered(cut: Cut) -> tuple[str, ...]:
     return (*cut.loops[:-1], cut.axis, *cut.tiles[1:])
 
 
-def whole(module: Function) -> Iterator[TensorOp]:
-    return (op for op in module.body if isinstance(op, TensorOp))
-
-
 def partition_tiles_fit(module: Function, target: Target) -> Complaints:
-    for op in whole(module):
+    for op in whole_ops(module):
         contracts = isinstance(op, TensorContractOp)
         role, names = ("contract", op.contract_axes) if contracts else ("partition", op.partition)
         yield from cut_faults(op, role, names, target.partitions)
@@ -90,7 +86,7 @@ def partition_tiles_fit(module: Function, target: Target) -> Complaints:
 
 def free_tiles_fit(module: Function, target: Target) -> Complaints:
     bank = min(target.moving_free, target.psum_bank_bytes // 4)
-    for op in whole(module):
+    for op in whole_ops(module):
         if isinstance(op, TensorContractOp):
             names = op.lhs_free_axes if op.swap_operands else op.rhs_free_axes
             yield from cut_faults(op, "moving", names, bank)
@@ -101,7 +97,7 @@ def free_tiles_fit(module: Function, target: Target) -> Complaints:
 
 
 def contractions_are_tiled(module: Function, target: Target) -> Complaints:
-    for op in whole(module):
+    for op in whole_ops(module):
         if isinstance(op, TensorContractOp):
             yield from cut_faults(op, "stationary", partition_of(op), target.stationary_free)
 
@@ -111,7 +107,7 @@ def contractions_are_tiled(module: Function, target: Target) -> Complaints:
 
 def only_contraction_axes_accumulate(module: Function, target: Target) -> Complaints:
     """Loops inside an accumulation group run over contraction axes; none moves the result."""
-    for op in whole(module):
+    for op in whole_ops(module):
         adding = [n for cut in op.cuts if cut.role == "contract" for n in covered(cut)]
         summed = op.contract_axes if isinstance(op, TensorContractOp) else ()
         yield from (

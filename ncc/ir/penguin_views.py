@@ -54,7 +54,7 @@ def view_axes(view: p.View) -> tuple[str, ...]:
     return tuple(axis_at(x) for x in view.index)
 
 
-def sizes(op: p.TensorOp) -> dict[str, int]:
+def sizes_of(op: p.TensorOp) -> dict[str, int]:
     """Extents of a whole-tensor op's axes, which are plain numbers."""
     return {a.name: a.extent for a in op.axes if isinstance(a.extent, int)}
 

@@ -96,11 +96,6 @@ def free_budget(target: Target) -> int:
 # ---- the axis lists of a whole-tensor op ---------------------------------------------------------
 
 
-def sizes_of(op: TensorOp) -> dict[str, int]:
-    """The extent of every axis of a whole-tensor op."""
-    return {a.name: a.extent for a in op.axes if isinstance(a.extent, int)}
-
-
 def axes_written(op: TensorOp) -> tuple[str, ...]:
     """The axes of the result, in the order of its dimensions."""
     return tuple(name for index in op.dst.index for name in index.names())

@@ -64,7 +64,9 @@ def _function(e: Engine, f: Fields) -> str:
 
 
 def _bias(e: Engine, f: Fields, rows: int) -> Scalar:
-    how = {0: 1, 1: 0, 2: 2}[f.get("bias_src_n", 0)]  # the bias counts the other way round
+    how = {0: 1, 1: 0, 2: 2}.get(f.get("bias_src_n", 0))  # the bias counts the other way round
+    if how is None:
+        raise NccError("NCC900", f"a bias from source {f['bias_src_n']} is not known")
     if how != 1:
         return e.scalar(f.get("bias", 0), how, rows)
     dtype = e.dtype(f.get("bias_dtype", 0))

@@ -15,7 +15,7 @@ from ncc.encode.values import bits_f32
 from ncc.errors import NccError
 from ncc.ir.data import numpy_type, size_of
 from ncc.ir.isa import At, Bundle
-from ncc.sim.memory import CLOSED, FOREIGN, STATES, UNWRITTEN, Array, Marks, Memory
+from ncc.sim.memory import FOREIGN, OPEN, STATES, ZEROED, Array, Marks, Memory
 from ncc.sim.race import ENGINES, UNITS, Race
 from ncc.sim.views import View, fit, view
 
@@ -95,7 +95,7 @@ class Engine:
 
     def _may_read(self, found: View) -> None:
         cells = found.cells()
-        bad = (cells != CLOSED) & (cells != FOREIGN) & (cells != UNWRITTEN)
+        bad = (cells == ZEROED) | (cells == OPEN)
         if bad.any():
             state = STATES[int(cells[bad][0])]
             raise NccError(

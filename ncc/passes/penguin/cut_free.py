@@ -20,8 +20,8 @@ After:
         m, n, k = axis("m n k")
         TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
             contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
-            group=0,
-            cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128), Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
+            group=0, cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128),
+            Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
 
 Why: a matmul's result must fit one PSUM bank, 512 numbers of 4 bytes a partition, so the moving
 operand's free axes are cut there. Axes that are summed over are never cut here: a contraction loops
@@ -35,6 +35,7 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.penguin import Cut, Function, TensorContractOp, TensorOp, TensorTransposeOp
+from ncc.ir.penguin_views import sizes_of
 from ncc.ir.tiling import (
     Sized,
     axes_written,
@@ -42,7 +43,6 @@ from ncc.ir.tiling import (
     cut_at,
     free_budget,
     partition_of,
-    sizes_of,
 )
 from ncc.passes.base import define
 from ncc.target import Target

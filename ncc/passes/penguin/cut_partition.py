@@ -33,7 +33,8 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.penguin import Function, TensorContractOp, TensorOp
-from ncc.ir.tiling import cut_list, sizes_of
+from ncc.ir.penguin_views import sizes_of
+from ncc.ir.tiling import cut_list
 from ncc.passes.base import define
 from ncc.target import Target
 

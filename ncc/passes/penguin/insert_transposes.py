@@ -53,7 +53,7 @@ from ncc.ir.penguin import (
     axis_index,
 )
 from ncc.ir.penguin_layout import homes, movement
-from ncc.ir.penguin_views import sizes, view_axes, whole_ops
+from ncc.ir.penguin_views import sizes_of, view_axes, whole_ops
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -109,7 +109,7 @@ class Inserter:
         origin = tensor.origin.by(NAME) if tensor.origin.file else op.origin.by(NAME)
         shape = tuple(tensor.shape[d] for d in order)
         self.tensors[name] = Tensor(name, tensor.dtype, shape, origin=origin)
-        index, size = view_axes(view), sizes(op)
+        index, size = view_axes(view), sizes_of(op)
         names = tuple(index[d] for d in order)
         axes = tuple(Axis(n, size[n]) for n in names if n)
         dst = View(name, tuple(axis_index(n) for n in names))

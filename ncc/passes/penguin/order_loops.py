@@ -33,14 +33,14 @@ import attrs
 from ncc.ir.core import unchanged
 from ncc.ir.penguin import Axis, Function, TensorContractOp, TensorOp, View
 from ncc.ir.penguin_layout import long
-from ncc.ir.penguin_views import sizes, view_axes, whole_ops
+from ncc.ir.penguin_views import sizes_of, view_axes, whole_ops
 from ncc.passes.base import define
 from ncc.target import Target
 
 
 def contract_order(op: TensorContractOp) -> tuple[str, ...]:
     """The contraction axes as they follow one another in the operand that must be transposed."""
-    size = sizes(op)
+    size = sizes_of(op)
 
     def innermost(view: View) -> str:
         return next(iter(reversed(long(view_axes(view), size))), "")
@@ -53,7 +53,7 @@ def contract_order(op: TensorContractOp) -> tuple[str, ...]:
 def ordered(op: TensorOp) -> TensorOp:
     if not isinstance(op, TensorContractOp):
         return op
-    size, summed = sizes(op), contract_order(op)
+    size, summed = sizes_of(op), contract_order(op)
     names = (*op.batch_axes, *op.lhs_free_axes, *op.rhs_free_axes, *summed)
     axes = tuple(Axis(n, size[n]) for n in names)
     if axes == op.axes and summed == op.contract_axes:

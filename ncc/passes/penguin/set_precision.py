@@ -20,14 +20,14 @@ After:
         x_t = tensor("x_t", "float32", (2, 128, 70), home="sbuf", blocks=1)
         w_t = tensor("w_t", "float32", (2, 128, 40), home="sbuf", blocks=1)
         y_acc = tensor("y_acc", "float32", (70, 40), home="sbuf")
-        y_acc_r = tensor("y_acc_r", "bfloat16", (70, 40), home="sbuf")
+        y_r = tensor("y_r", "bfloat16", (70, 40), home="sbuf")
         m, n, k = axis("m n k")
         for k_o in loop("k_o", 2, "accumulate"):
             MatMulOp("y", y_acc[m, n], par=axes(m=70), free=axes(n=40), stationary=x_t[k_o, k, m],
                 moving=w_t[k_o, k, n], contract=axes(k=128), accumulate=("k_o",))
-        TileElementwiseOp("round_y_acc", y_acc_r[m, n], par=axes(m=70), free=axes(n=40), op="copy",
+        TileElementwiseOp("round_y", y_r[m, n], par=axes(m=70), free=axes(n=40), op="copy",
             srcs=(y_acc[m, n],))
-        TileCopyOp("store_y", y[m, n], par=axes(m=70), free=axes(n=40), src=y_acc_r[m, n])
+        TileCopyOp("store_y", y[m, n], par=axes(m=70), free=axes(n=40), src=y_r[m, n])
 
 Why: the PE array adds up in fp32 whatever its operands are, and PSUM holds nothing narrower. The
 result's own type appears where the sum leaves the accumulator, so the one rounding that the source
@@ -113,11 +113,9 @@ class Precision:
 
     def round(self, body: tuple[Statement, ...]) -> tuple[Statement, ...]:
         """Accumulators in fp32; readers that need the narrow value get a rounded copy."""
-        narrow = {
-            op.dst.tensor: self.tensors[op.dst.tensor].dtype
-            for op in tile_ops(body)
-            if isinstance(op, MatMulOp) and self.tensors[op.dst.tensor].dtype != "float32"
-        }
+        sums = {op.dst.tensor: op.name for op in tile_ops(body) if isinstance(op, MatMulOp)}
+        types = {name: self.tensors[name].dtype for name in sums}
+        narrow = {name: dtype for name, dtype in types.items() if dtype != "float32"}
         if not narrow:
             return body
         rounded: dict[str, View] = {}
@@ -128,7 +126,7 @@ class Precision:
                 old, dtype="float32", origin=old.origin.by("set-precision")
             )
             if any(not self.rounds(op, dtype) for op in read.get(name, ())):
-                twin = attrs.evolve(old, name=self.fresh(f"{name}_r"))
+                twin = attrs.evolve(old, name=self.fresh(f"{sums[name]}_r"))
                 self.made.append(twin)
                 self.tensors[twin.name] = twin
                 rounded[name] = View(twin.name, ())
@@ -137,7 +135,7 @@ class Precision:
             name = op.dst.tensor
             if name in rounded:
                 dst = View(rounded[name].tensor, op.dst.index)
-                label, origin = self.fresh(f"round_{name}"), op.origin.by("set-precision")
+                label, origin = self.fresh(f"round_{op.name}"), op.origin.by("set-precision")
                 yield TileElementwiseOp(
                     label, dst, op.par, op.free, "copy", (op.dst,), origin=origin
                 )

@@ -57,7 +57,7 @@ import attrs
 from ncc.ir.data import size_of
 from ncc.ir.penguin import ElementwiseOp, Function, TensorContractOp, TensorOp, View
 from ncc.ir.penguin_layout import as_stored, count, long, movement, partition_dims
-from ncc.ir.penguin_views import sizes, view_axes, views_read, whole_ops
+from ncc.ir.penguin_views import sizes_of, view_axes, views_read, whole_ops
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -74,7 +74,7 @@ def partition(op: TensorOp, made: dict[str, TensorOp]) -> tuple[str, ...]:
     reads whole; without one, all axes but the innermost lie on partitions."""
     if not isinstance(op, ElementwiseOp):
         return op.partition
-    size, order = sizes(op), [a.name for a in op.axes]
+    size, order = sizes_of(op), [a.name for a in op.axes]
     units = tuple(a for a in order if size[a] == 1)
     for view in views_read(op):
         maker = made.get(view.tensor)
@@ -98,7 +98,7 @@ def chosen(op: TensorOp, swap: bool, made: dict[str, TensorOp]) -> TensorOp:
 
 def transfer(view: View, op: TensorOp, on_partitions: tuple[str, ...], dtype: str) -> float:
     """Cycles of a DMA between row-major DRAM and tiles with these axes on partitions."""
-    size = sizes(op)
+    size = sizes_of(op)
     dims = long(view_axes(view), size)
     elements = count(dims, size)
     if dims and dims[-1] in on_partitions:
@@ -124,7 +124,7 @@ class Costs:
         return self.memo[key]
 
     def work(self, op: TensorOp) -> float:
-        size = sizes(op)
+        size = sizes_of(op)
         if isinstance(op, TensorContractOp):
             frees = (op.rhs_free_axes, op.lhs_free_axes)
             still, moving = (count(a, size) for a in (frees if op.swap_operands else frees[::-1]))
@@ -146,7 +146,7 @@ class Costs:
     def read(self, op: TensorOp, view: View, maker: TensorOp | None) -> float:
         """Nothing where the operand lies as it is needed; else loads, and stores of what an op
         made."""
-        dtype, size = self.dtypes[view.tensor], sizes(op)
+        dtype, size = self.dtypes[view.tensor], sizes_of(op)
         wanted = op.contract_axes if isinstance(op, TensorContractOp) else op.partition
         if maker and as_stored(view, partition_dims(maker), wanted, size):
             return 0.0

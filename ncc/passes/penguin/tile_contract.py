@@ -9,8 +9,8 @@ Before:
         m, n, k = axis("m n k")
         TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
             contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
-            group=0,
-            cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128), Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
+            group=0, cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128),
+            Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
 
 After:
     from ncc.penguin import *
@@ -21,8 +21,9 @@ After:
         m, n, k = axis("m n k")
         TensorContractOp("y", y[m, n], x[k, m], w[k, n], axes=axes(m=70, n=600, k=300),
             contract_axes=("k",), lhs_free_axes=("m",), rhs_free_axes=("n",), partition=("m",),
-            group=0,
-            cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128), Cut("stationary", loops=(), tiles=("m",)), Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
+            group=0, cuts=(Cut("contract", loops=("k_o",), tiles=("k_i",), axis="k", tile=128),
+            Cut("stationary", loops=(), tiles=("m",)),
+            Cut("moving", loops=("n_o",), tiles=("n_i",), axis="n", tile=512)))
 
 Why: the PE array holds a stationary tile of at most 128 rows (the contraction) by 128 columns, and
 streams a moving tile of at most 512 columns past it. With all three cut, the loops say what one
@@ -35,7 +36,8 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.penguin import Function, TensorContractOp
-from ncc.ir.tiling import cut_list, partition_of, sizes_of
+from ncc.ir.penguin_views import sizes_of
+from ncc.ir.tiling import cut_list, partition_of
 from ncc.passes.base import define
 from ncc.target import Target
 

@@ -46,7 +46,7 @@ from ncc.ir.penguin import (
     View,
     axis_index,
 )
-from ncc.ir.penguin_views import sizes, view_axes, whole_ops, with_reads
+from ncc.ir.penguin_views import sizes_of, view_axes, whole_ops, with_reads
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -55,7 +55,7 @@ COMMUTES = ("add",)
 
 def key(op: TensorOp, dtype: str) -> Any:
     """What an op computes; axes count by where they index what it writes, then by size."""
-    size = sizes(op)
+    size = sizes_of(op)
     place = {a: i for i, a in enumerate(view_axes(op.dst)) if a}
 
     def seen(operand: View | float) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ def apply(module: Function, target: Target) -> Function:
 
 def _copy(op: TensorOp, source: str) -> ElementwiseOp:
     """The output as a copy of the equal tensor `source`."""
-    size = sizes(op)
+    size = sizes_of(op)
     names = [a for a in view_axes(op.dst) if a]
     units = [a for a in size if size[a] == 1 and a not in names][: max(0, 2 - len(names))]
     axes = (*(Axis(u, 1) for u in units), *(Axis(n, size[n]) for n in names))
