@@ -113,18 +113,20 @@ def main(arguments: list[str] | None = None) -> None:
 def call(arguments: list[str]) -> int:
     """Run one command line; the exit status. Faults go to stderr."""
     try:
-        status: Any = ncc.main(arguments, prog_name="ncc", standalone_mode=False)
+        # not ncc.main(), which ends the process itself when whoever reads stdout has left
+        with ncc.make_context("ncc", list(arguments)) as ctx:
+            status: Any = ncc.invoke(ctx)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except click.exceptions.Exit as leave:
         return leave.exit_code
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.NoSuchOption as fault:
-        near = sorted(fault.possibilities or ())
-        hint = (
-            f"did you mean {near[0]}?" if near else f"{fault.ctx and fault.ctx.command_path} --help"
-        )
+        from ncc.errors import nearest
+
+        near = nearest(fault.option_name, sorted(fault.possibilities or ()))
+        hint = near or f"{fault.ctx and fault.ctx.command_path} --help"
         click.echo(f"ncc: NCC002 there is no option {fault.option_name} ({hint})", err=True)
         return 2
     except click.UsageError as fault:
@@ -134,11 +136,6 @@ def call(arguments: list[str]) -> int:
     except click.ClickException as fault:
         click.echo(f"ncc: NCC003 {fault.format_message()}", err=True)
         return 2
-    except SystemExit:
-        # click's way to end when whoever read stdout has left
-        if type(sys.stdout).__name__ == "PacifyFlushWrapper":
-            return 0
-        raise
     except BrokenPipeError:
         return gone()
     except Exception as fault:

@@ -19,6 +19,12 @@ UNCHECKED: tuple[tuple[str, str], ...] = (
         "fp32 on the PE array",
         "two passes, high and low half of the stationary operand, at every level",
     ),
+    (
+        "infinity on the PE array",
+        "fp32: times the other operand's low half, often 0, an infinity is NaN; so it is times "
+        "an identity's zeros in a transpose that computes, as trn1's do; HLO has a number there",
+    ),
+    ("sign of a zero sum", "a sum that is zero may come out as 0.0 or as -0.0, at every level"),
     ("NaN in maximum", "the engines return the second operand when either is NaN; XLA returns NaN"),
     (
         "narrow overflow",

@@ -68,6 +68,10 @@ NEAREST = [
         "NCC002 there is no option --print-aftr (did you mean --print-after?)",
     ),
     (
+        ("compile", "small.hlo", "--stop-afetr", "x"),
+        "NCC002 there is no option --stop-afetr (did you mean --stop-after?)",
+    ),
+    (
         ("compile", "small.hlo", "--print-after", "unrol"),
         "NCC001 no pass is called 'unrol' (did you mean unroll?)",
     ),

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import numpy as np
 import pytest
 from whole_programs import hlo
 
 from ncc import driver
 from ncc.errors import NccError
+from ncc.stages import Stage, read_stage
+from ncc.unchecked import UNCHECKED
 
 
 def dot(lhs: str, rhs: str, out: str, dims: str) -> str:
@@ -101,3 +104,41 @@ def test_float32_mixes_with_nothing():
         "NCC116 p.hlo:6:8, hlo-to-mhlo, o: dot of bf16 with f32: f32 is multiplied with f32 only "
         "(convert one of them first)"
     )
+
+
+@pytest.mark.parametrize("order", ["max(a, least)", "max(least, a)"])
+def test_the_sign_of_a_zero_that_is_compared_with_arrives_in_the_bytes(order):
+    pair = order[4:-1].replace("least", "w")
+    body = f"""a = f32[2,2] parameter(0)
+  least = f32[] constant(-0)
+  w = f32[2,2] broadcast(least), dimensions={{}}
+  ROOT o = f32[2,2] maximum({pair})"""
+    stage = hlo(f"HloModule edge\n\nENTRY main {{\n  {body}\n}}\n")
+    given = [np.array([[-0.0, 0.0], [1.0, -1.0]], np.float32)]
+    (want,), (printed,), (found,) = (
+        driver.run(start, given, at=at)
+        for start, at in ((stage, "hlo"), (reread(stage), "bir"), (stage, "neff"))
+    )
+    assert np.signbit(want)[0].any()
+    assert want.tobytes() == printed.tobytes() == found.tobytes()
+
+
+def reread(stage: Stage) -> Stage:
+    """The program as BIR, printed and read again."""
+    return read_stage(driver.compile(stage, stop_after="penguin-to-bir").text(), "p.txt")
+
+
+@pytest.mark.parametrize(("dtype", "target", "one"), [("f32", "trn2", 1), ("bf16", "trn1", 0)])
+def test_what_an_infinity_becomes_is_told_among_the_departures(dtype, target, one):
+    """Row 0 of the left, or of the right operand holds an infinity; HLO's result has no NaN."""
+    shape = f"{dtype}[2,2]"
+    stage = hlo(
+        f"HloModule edge\n\nENTRY main {{\n  {dot(shape, shape, 'f32[2,2]', dims('1', '0'))}\n}}\n",
+        target,
+    )
+    given = [np.array([[1, 2], [3, 4]], np.float32) for _ in range(2)]
+    given[one][0, 0] = np.inf
+    (want,), (found,) = (driver.run(stage, given, at=at) for at in ("hlo", "neff"))
+    assert not np.isnan(want).any()
+    assert np.isnan(found).any()
+    assert "infinity on the PE array" in dict(UNCHECKED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -46,9 +47,10 @@ def examples(name: str | None, copy: str | None, as_json: bool) -> None:
 
 
 def intent(path: Path) -> str:
-    """What an example shows: its first comment, or its module's signature."""
-    lines = path.read_text().splitlines() or [""]
+    """What an example shows: its first comment, or its module's signature without layouts."""
+    first = path.read_text().partition("\n")[0]
     if path.suffix == ".hlo":
-        _, _, layout = lines[0].partition("entry_computation_layout=")
-        return layout.strip("{}") or lines[0]
-    return lines[0].strip('#"* ')
+        bare = re.sub(r"/\*.*?\*/|(?<=\])\{[^{}]*\}", "", first)
+        found = re.search(r"entry_computation_layout=\{([^{}]*)\}", bare)
+        return found[1] if found else first
+    return first.strip('#"* ')

@@ -9,6 +9,7 @@ trigger is chosen yet.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -337,4 +338,11 @@ def keyed(
     """`Inst.keys` of an opcode: `old` changed by `new`, sorted, without what has its default."""
     values = {**dict(old), **new}
     default = OPCODES[opcode].keys
-    return tuple((k, values[k]) for k in sorted(values) if values[k] != default[k])
+    return tuple((k, values[k]) for k in sorted(values) if not same(values[k], default[k]))
+
+
+def same(value: Any, default: Any) -> bool:
+    """Equal, and no negative zero for a positive one: max with -0.0 keeps a sign."""
+    if value != default:
+        return False
+    return type(value) is not float or math.copysign(1.0, value) == math.copysign(1.0, default)

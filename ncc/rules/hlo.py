@@ -143,7 +143,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC114",
         "an opcode that is not compiled",
-        "Compiled are dot, add, maximum, convert, broadcast, constant, copy, tuples and calls.",
+        "Compiled are dot, add, maximum, convert, broadcast, constant, copy, tuples and calls, "
+        "reshapes that add or drop dimensions of size 1, and transposes of constants.",
         "Other opcodes come with a later release; compute this part outside.",
         wrong=BIAS.replace(" add(", " multiply("),
         right=BIAS,

@@ -265,8 +265,8 @@ def spread(inst: Instruction, value: Value, dims: tuple[int, ...], emitter: Emit
 def transpose(inst: Instruction, given: list[Value], emitter: Emitter) -> Value:
     order = inst.ints("dimensions")
     if not emitter.known(given[0].name):
-        said = "transpose of a computed value is not compiled; other opcodes come later"
-        raise refuse("NCC114", inst, said, "a dot takes its dimensions in any order")
+        said = "transpose of an input or a computed value is not compiled; other opcodes come later"
+        raise refuse("NCC114", inst, said, "a dot takes its dimensions in any order, as in einsum")
     return emitter.emit(inst, Transpose(given[0].name, order), inst.shape)
 
 

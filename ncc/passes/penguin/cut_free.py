@@ -26,8 +26,8 @@ After:
 Why: a matmul's result must fit one PSUM bank, 512 numbers of 4 bytes a partition, so the moving
 operand's free axes are cut there. Axes that are summed over are never cut here: a contraction loops
 over them inside its accumulation. Ops that share a loop nest must also share its tiles, so all ops
-of a group over one shape take the earliest cut that any of them needs. What a PE transpose reads
-lies on partitions, and is cut as partitions are.
+of a group over one shape take the earliest cut that any of them needs. What a transpose by DMA or by
+the PE array turns has partitions on its other side, and is cut as partitions are.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def free_axes(op: TensorOp) -> list[Sized]:
 def wanted(op: TensorOp, target: Target) -> Point:
     """Where this op alone would be cut."""
     axes = free_axes(op)
-    # lab: return the point where a tile is full: free_budget numbers, 128 for a PE transpose
+    # lab: return the point where a tile is full: free_budget numbers, 128 if kind is dma or pe
     budget, whole = free_budget(target), len(axes)
     if isinstance(op, TensorTransposeOp) and op.kind != "element":
         budget, whole = min(budget, target.partitions), len(op.src_partition) or 1
