@@ -10,7 +10,7 @@ demo: .venv/ready
 	@$(BIN)/python examples/demo.py demo
 
 test: .venv/ready-dev lint
-	$(BIN)/python -m pytest -q -p no:cacheprovider
+	$(BIN)/python -m pytest -q -p no:cacheprovider -n auto --dist worksteal
 
 sweep: .venv/ready-dev
 	$(BIN)/python tests/sweep.py
