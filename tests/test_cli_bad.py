@@ -82,7 +82,11 @@ PROGRAMS = {
     "unread f64": (also("f64"), "NCC116", ["x.hlo:6:3", "c: f64"]),
     "unread c128": (also("c128"), "NCC116", ["x.hlo:6:3"]),
     "unread pred": (also("pred"), "NCC116", ["x.hlo:6:3"]),
-    "parameters": (DOT.replace("parameter(1)", "parameter(5)"), "NCC107", ["x.hlo:5:3, b: the parameters"]),
+    "parameters": (
+        DOT.replace("parameter(1)", "parameter(5)"),
+        "NCC107",
+        ["x.hlo:5:3, b: the parameters"],
+    ),
     "itself": (
         DOT.replace("ROOT d", "d").replace(
             AFTER, "}\n  ROOT e = f32[4,3]{1,0} call(a, b), to_apply=main\n}"

@@ -43,7 +43,11 @@ PLANTED = [
     ("dst=ps[0]bank0+0x0[1:256]", "dst=ps[0]bank0+0x404[1:256]", "dst leaves its bank"),
     ("dst=ps[0]bank0+0x0[1:256]", "dst=ps[0]bank9+0x0[1:256]", "NCC705"),
     ("in_dtype=bfloat16 num", "in_dtype=int32 num", "in_dtype int32 is no input of PE"),
-    ("in_dtype=bfloat16 num", "fp32_mode=high in_dtype=float32 num", "its LoadStationary has float32"),
+    (
+        "in_dtype=bfloat16 num",
+        "fp32_mode=high in_dtype=float32 num",
+        "its LoadStationary has float32",
+    ),
     ("in_dtype=bfloat16 num", "fp32_mode=high in_dtype=bfloat16 num", "has fp32_mode 2"),
     ("update=S0++\n  Exit", "update=S0++", "the stream ends with Matmul"),
     ("  Exit\nstream Act", "  Exit\n  Exit\nstream Act", "an Exit stands before the end"),
