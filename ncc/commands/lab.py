@@ -61,7 +61,9 @@ def graded(name: str, folder: str | None, everything: bool, as_json: bool) -> No
             click.echo(f"{'pass' if r.passed else 'FAIL'}  {r.program:<16} {r.said or cost}")
         click.echo(f"{passed} of {len(results)} programs pass")
     if passed < len(results):
-        raise CheckFailed("NCC008", f"{len(results) - passed} programs of the lab do not pass")
+        failed = len(results) - passed
+        said = "1 program of the lab does" if failed == 1 else f"{failed} programs of the lab do"
+        raise CheckFailed("NCC008", f"{said} not pass")
 
 
 @lab.command("check")
