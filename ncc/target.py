@@ -33,6 +33,11 @@ class Target:
     stationary_free: int = 128
     moving_free: int = 512
 
+    @property
+    def lacked_e4m3(self) -> str:
+        """The one of the two e4m3 types that the machine has no tag for."""
+        return "float8e4" if self.fp8fn else "float8_e4m3fn"
+
     def limited(self, sbuf: int | None = None, psum: int | None = None) -> Target:
         """The same machine with `sbuf` usable bytes per partition and `psum` banks."""
         return attrs.evolve(

@@ -33,7 +33,7 @@ UNCHECKED: tuple[tuple[str, str], ...] = (
     ("PE transposes", "leave fp32 cells on every generation; hardware can leave 16-bit data"),
     ("trn3", "uses the records of trn2's generation with its own sizes and types"),
     (
-        "dtype float8_e4m3fn on trn1 and trn2",
+        "dtype float8_e4m3fn on trn1 and trn2, float8e4 on trn3",
         "the container declares such an input as bfloat16, which holds each of its values",
     ),
     ("hardware bugs and errata", "only the column group that the references name is refused"),

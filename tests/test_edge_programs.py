@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from whole_programs import hlo
 
-from ncc import driver
+from ncc import checking, driver
+from ncc.driver import plan
 from ncc.errors import NccError
+from ncc.front.hlo import parse
 from ncc.stages import Stage, read_stage
+from ncc.target import target as named
 from ncc.unchecked import UNCHECKED
 
 
@@ -142,3 +145,16 @@ def test_what_an_infinity_becomes_is_told_among_the_departures(dtype, target, on
     assert not np.isnan(want).any()
     assert np.isnan(found).any()
     assert "infinity on the PE array" in dict(UNCHECKED)
+
+
+@pytest.mark.parametrize(("dtype", "target"), [("f8e4m3", "trn3"), ("f8e4m3fn", "trn2")])
+def test_an_e4m3_type_that_the_target_lacks_is_carried_in_bf16(dtype, target):
+    text = (
+        f"HloModule s\n\nENTRY %main (a: {dtype}[3,4], b: {dtype}[4,5]) -> f32[3,5] {{\n"
+        f"  %a = {dtype}[3,4]{{1,0}} parameter(0)\n  %b = {dtype}[4,5]{{1,0}} parameter(1)\n"
+        "  ROOT %m = f32[3,5]{1,0} dot(%a, %b), lhs_contracting_dims={1},"
+        " rhs_contracting_dims={0}\n}\n"
+    )
+    stage = Stage("hlo", named(target), "input", (), parse(text, "s.hlo", 1))
+    result = checking.check(stage, plan(stage), [checking.whole_numbers(stage)])
+    assert not result.failed

@@ -172,7 +172,7 @@ def accumulators_are_fp32(module: Function, target: Target) -> Complaints:
 
 def types_are_the_targets(module: Function, target: Target) -> Complaints:
     for t in module.tensors:
-        if t.dtype == "float8_e4m3fn" and not target.fp8fn:
+        if t.dtype == target.lacked_e4m3:
             said = f"{t.name} is {t.dtype}, a type that {target.name} lacks"
             yield NccError("NCC261", said, t.origin.place(t.name), "trn3 has the type")
 

@@ -127,7 +127,7 @@ class Builder:
     def bytes_of(self, tensor: str) -> int:
         """Bytes of an element on chip: a type that the target lacks will be widened to two."""
         dtype = self.tensors[tensor].dtype
-        missing = dtype == "float8_e4m3fn" and not self.target.fp8fn
+        missing = dtype == self.target.lacked_e4m3
         return 2 if missing else size_of(dtype)
 
     def buffer(

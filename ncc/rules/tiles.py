@@ -89,18 +89,18 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC261",
         "a type that the target lacks",
-        "float8_e4m3fn is a type of trn3; on trn1 and trn2 its values are carried in bf16, which an"
-        " output of that type cannot be.",
-        "Compile for trn3, or convert the result to bf16 in the source.",
+        "float8_e4m3fn is a type of trn3, float8e4 of trn1 and trn2; elsewhere their values are carried"
+        " in bf16, which an output of that type cannot be.",
+        "Compile for a target that has the type, or convert the result to bf16 in the source.",
         wrong=returned("f8e4m3fn"),
         right=returned("bf16"),
     ),
     Rule(
         "NCC262",
         "rounding to a type that the target lacks",
-        "Only what arrives as float8_e4m3fn can be carried in bf16; a value that the program rounds to"
+        "Only what arrives as an e4m3 type can be carried in bf16; a value that the program rounds to"
         " that type needs a target that has it.",
-        "Compile for trn3, or round to bf16 instead.",
+        "Compile for a target that has it, or round to bf16 instead.",
         wrong=layer("f8e4m3fn"),
         right=layer("bf16"),
     ),

@@ -1,4 +1,4 @@
-"""Carry float8_e4m3fn values in bfloat16 on a target that has no such type.
+"""Carry an e4m3 type that the target lacks in bfloat16: float8_e4m3fn before trn3, float8e4 on it.
 
 Before:
     from ncc.penguin import *
@@ -16,8 +16,8 @@ After:
         k, m = axis("k m")
         TileCopyOp("load_x", x_t[k, m], par=axes(k=8), free=axes(m=4), src=x[k, m])
 
-Why: bfloat16 holds every value of float8_e4m3fn, so operands lose nothing; trn3 has the type and
-keeps it. The input says which type the source declared, because whoever runs the program still
+Why: bfloat16 holds every value of both e4m3 types, so operands lose nothing. A machine has one tag
+for them: it means float8e4 on trn1 and trn2, float8_e4m3fn on trn3. The input says which type the source declared, because whoever runs the program still
 hands over 8-bit values. A value that the program itself would round to that type has no exact
 stand-in, and is refused by name.
 """
@@ -44,49 +44,54 @@ from ncc.ir.tile_walk import tile_ops
 from ncc.passes.base import define
 from ncc.target import Target
 
-NARROW, WIDE = "float8_e4m3fn", "bfloat16"
-HINT = "trn3 has the type; or convert to bf16 in the source"
+WIDE = "bfloat16"
+HINTS = {
+    "float8_e4m3fn": "trn3 has the type; or convert to bf16 in the source",
+    "float8e4": "trn1 and trn2 have the type; or convert to bf16 in the source",
+}
 
 
 def widen(tensor: Tensor) -> Tensor:
     """The tensor in the wider type; its values stay what they are."""
     if tensor.kind == "output":
-        said = f"the output {tensor.name} is {NARROW}, a type that this target lacks"
-        raise NccError("NCC261", said, tensor.origin.place(tensor.name, "widen-fp8fn"), HINT)
+        said = f"the output {tensor.name} is {tensor.dtype}, a type that this target lacks"
+        place = tensor.origin.place(tensor.name, "widen-fp8fn")
+        raise NccError("NCC261", said, place, HINTS[tensor.dtype])
     return attrs.evolve(
         tensor,
         dtype=WIDE,
-        declared=NARROW if tensor.kind == "input" else "",
+        declared=tensor.dtype if tensor.kind == "input" else "",
         data=tensor.data and data(WIDE, tensor.data.array()),
         origin=tensor.origin.by("widen-fp8fn"),
     )
 
 
-def rounds(op: TileOp, types: dict[str, str]) -> bool:
+def rounds(op: TileOp, types: dict[str, str], narrow: str) -> bool:
     """The op computes a value of the narrow type instead of moving one."""
     match op:
         case TileCopyOp() | TileTransposeOp():
             return False
         case TileElementwiseOp(op="copy"):
-            return any(types[v.tensor] != NARROW for v in views_read(op)) or not views_read(op)
+            return any(types[v.tensor] != narrow for v in views_read(op)) or not views_read(op)
         case MatMulOp() | _:
             return True
 
 
-def refusals(module: Function) -> Iterator[NccError]:
+def refusals(module: Function, narrow: str) -> Iterator[NccError]:
     types = {t.name: t.dtype for t in module.tensors}
     for op in tile_ops(module.body):
-        if types[op.dst.tensor] == NARROW and rounds(op, types):
-            said = f"{op.name} rounds its result to {NARROW}, a type that this target lacks"
-            yield NccError("NCC262", said, op.origin.place(op.name, "widen-fp8fn"), HINT)
+        if types[op.dst.tensor] == narrow and rounds(op, types, narrow):
+            said = f"{op.name} rounds its result to {narrow}, a type that this target lacks"
+            yield NccError("NCC262", said, op.origin.place(op.name, "widen-fp8fn"), HINTS[narrow])
 
 
 def apply(module: Function, target: Target) -> Function:
-    if target.fp8fn or all(t.dtype != NARROW for t in module.tensors):
+    narrow = target.lacked_e4m3
+    if all(t.dtype != narrow for t in module.tensors):
         return module
-    for refusal in refusals(module):
+    for refusal in refusals(module, narrow):
         raise refusal
-    tensors = tuple(widen(t) if t.dtype == NARROW else t for t in module.tensors)
+    tensors = tuple(widen(t) if t.dtype == narrow else t for t in module.tensors)
     return attrs.evolve(module, tensors=tensors)
 
 
