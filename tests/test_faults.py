@@ -25,6 +25,7 @@ from ncc.ir.penguin import (
     Loop,
     MatMulOp,
     TensorContractOp,
+    TensorCopyOp,
     TensorTransposeOp,
     TileCopyOp,
     TileTransposeOp,
@@ -365,6 +366,40 @@ def shorter(x):
     return attrs.evolve(x, trips=x.trips - 1) if isinstance(x, Loop) else x
 
 
+def reads_lhs(op):
+    """A contraction of the operand as it lies in DRAM."""
+    return (
+        attrs.evolve(op, lhs=flipped(attrs.evolve(op.lhs, tensor="lhs")))
+        if isinstance(op, TensorContractOp)
+        else op
+    )
+
+
+def with_tensors(**fields):
+    """Every tensor with fields made from its old ones."""
+
+    def wreck(func):
+        made = (
+            attrs.evolve(t, **{k: v(getattr(t, k)) for k, v in fields.items()})
+            for t in func.tensors
+        )
+        return attrs.evolve(func, tensors=tuple(made))
+
+    return wreck
+
+
+def unevicted(func):
+    """The sums are stored where they lie, without the copy out of PSUM."""
+    return each(
+        func,
+        lambda x: (
+            attrs.evolve(x, src=attrs.evolve(x.src, tensor="out_acc"))
+            if isinstance(x, TileCopyOp) and x.src.tensor == "out_t"
+            else x
+        ),
+    )
+
+
 def narrow(axes):
     """An axis of 128 cut at 127, while the next tile still begins 128 further on."""
     return tuple(attrs.evolve(a, extent=127) if a.extent == 128 else a for a in axes)
@@ -395,6 +430,61 @@ PENGUIN = [
         "insert-transposes",
         every(TensorTransposeOp, dst=flipped),
         "NCC223 lhs_t: dimension 0 of lhs_t is not indexed by one whole axis",
+    ),
+    (
+        "insert-transposes",
+        lambda func: attrs.evolve(func, body=(reads_lhs(func.body[-1]),)),
+        "NCC227 out: lhs does not have k on its partitions",
+    ),
+    (
+        "mark-nonlocal",
+        with_tensors(home=lambda home: "unplaced" if home == "stream" else home),
+        "NCC227 lhs_t: it has no home",
+    ),
+    (
+        "build-pgs",
+        every(TensorContractOp, group=lambda group: group + 2),
+        "NCC227 out: it is in group 2, after group 0",
+    ),
+    (
+        "build-pgs",
+        lambda func: attrs.evolve(func, pgs=((0, ("out",), ("m",)),)),
+        "NCC227 pg 0: it lists other ops than its own",
+    ),
+    (
+        "cut-free",
+        every(TensorContractOp, cuts=lambda cuts: cuts[:1]),
+        "NCC260 out: its moving axes are not cut",
+    ),
+    (
+        "tile-contract",
+        every(TensorContractOp, cuts=lambda cuts: (cuts[0], cuts[2])),
+        "NCC260 out: its stationary axes are not cut",
+    ),
+    (
+        "emit-tiles",
+        with_tensors(shape=lambda shape: tuple(129 if n == 128 else n for n in shape)),
+        "NCC264 rhs_t: rhs_t has 129 partitions, and 128 exist",
+    ),
+    (
+        "set-precision",
+        with_tensors(dtype=lambda dtype: "bfloat16"),
+        "NCC266 out: it adds up in out_acc, which is bfloat16",
+    ),
+    (
+        "widen-fp8fn",
+        with_tensors(dtype=lambda dtype: "float8_e4m3fn" if dtype == "bfloat16" else dtype),
+        "NCC261 lhs: lhs is float8_e4m3fn, a type that trn2 lacks",
+    ),
+    (
+        "place-psum",
+        unevicted,
+        "NCC270 store_out: it reads out_acc in PSUM, which only ACT and DVE can",
+    ),
+    (
+        "place-psum",
+        every(TensorCopyOp, engines=lambda _: ()),
+        "NCC268 evict_out: no engine is named that may run it",
     ),
     (
         "cut-partition",

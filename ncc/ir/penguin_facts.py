@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ncc.errors import NccError, listed
+from ncc.errors import NccError, Place, listed
 from ncc.ir import penguin as p
 from ncc.ir.core import Law
 from ncc.ir.penguin_layout import as_stored, long, movement, partition_dims
@@ -106,7 +106,7 @@ def groups_are_built(module: p.Function, target: Target) -> Iterator[NccError]:
         latest = op.group
     for number, names, _ in module.pgs:
         if names != tuple(op.name for op in ops if op.group == number):
-            yield NccError("NCC227", f"group {number} lists other ops than its own")
+            yield NccError("NCC227", "it lists other ops than its own", Place(value=f"pg {number}"))
 
 
 FACTS = tuple(

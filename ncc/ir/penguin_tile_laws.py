@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ncc.errors import NccError, Place, listed
+from ncc.errors import NccError, listed
 from ncc.ir.core import Law
 from ncc.ir.penguin import (
     ActivationOp,
@@ -224,7 +224,7 @@ def accumulation_groups_are_short(module: Function, target: Target) -> Complaint
             count = math.prod(loop.trips for loop in loops if loop.axis in op.accumulate)
             if count > LONGEST:
                 said = f"{count} matmuls hold one bank, and {LONGEST} may"
-                yield NccError("NCC271", said, Place(value=op.name))
+                yield fault("NCC271", op, said)
 
 
 FACTS: tuple[Law, ...] = tuple(
