@@ -19,7 +19,7 @@ import attrs
 from ncc import files, passes
 from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.passes.base import Pass
-from ncc.stages import Stage, facts_of, level, read_stage
+from ncc.stages import Stage, facts_of, level, read_header, read_stage
 from ncc.target import TARGETS, Target
 from ncc.target import target as target_named
 from ncc.verify import Verifier
@@ -241,7 +241,7 @@ def _tell(observers: Sequence[Observer], step: Step) -> None:
 
 
 def load_program(path: str | Path, machine: Target) -> Stage:
-    """The stage that a file holds: HLO text, a printed stage, or a NEFF.
+    """The stage that a file holds: HLO text, a printed stage, BIR as JSON, or a NEFF.
 
     UsageError NCC003 when there is no such file, NCC005 when it is of a kind that comes later;
     NCC004 when it is none of these.
@@ -259,6 +259,8 @@ def load_program(path: str | Path, machine: Target) -> Stage:
         raise NccError("NCC004", said, Place(file.name)) from None
     if text.startswith("# ncc "):
         return read_stage(text, file.name)
+    if file.suffix == ".json":
+        return json_stage(text, file.name, machine)
     from ncc.front.hlo import parse
 
     return Stage("hlo", machine, "input", (), parse(text, file.name, 1))
@@ -270,6 +272,18 @@ LATER = {
     ".py": "{} is Python: kernels and JAX functions come with a later release",
 }
 TODAY = "today, write HLO text: jax.jit(f).lower(...).as_text('hlo')"
+
+
+def json_stage(text: str, file: str, machine: Target) -> Stage:
+    """The stage of a BIR document: what its header says, or a program that no pass has seen."""
+    from ncc.ir.bir_json import from_json, header_of
+
+    module = from_json(text, file)
+    if header := header_of(text):
+        return attrs.evolve(read_header(header, file), module=module)
+    if module.arch != machine.arch:
+        machine = next((t for t in TARGETS.values() if t.arch == module.arch), machine)
+    return Stage("bir", machine, "input", (), module)
 
 
 def is_neff(raw: bytes) -> bool:

@@ -53,9 +53,9 @@ class UsageError(NccError):
     """The command line or a file name is wrong (exit status 2)."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """` - did you mean X?`, or nothing when no known word is close."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+    """`did you mean X?`, or nothing when no known word is close."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
     return f"did you mean {close[0]}?" if close else ""
 
 

@@ -153,6 +153,12 @@ class Stage:
 def read_stage(text: str, file: str = "") -> Stage:
     """A stage from its printed form. NCC004 for a header that cannot be read, NCC009 below it."""
     first, _, rest = text.partition("\n")
+    stage = read_header(first, file)
+    return attrs.evolve(stage, module=level(stage.level).get("parse")(rest, file, 2))
+
+
+def read_header(first: str, file: str = "") -> Stage:
+    """The stage of a header line, still without its module. NCC004 for what is no header."""
     words = first.split()
     if words[:2] != ["#", "ncc"] or len(words) < 3:
         said = f"cannot read {first[:60]!r}, expected `# ncc LEVEL target=... after=... facts=...`"
@@ -180,8 +186,7 @@ def read_stage(text: str, file: str = "") -> Stage:
     if after not in (names := ["input", *passes.called()]):
         said = f"the header says after={after}, and no pass is called that"
         raise NccError("NCC004", said, Place(file, 1), nearest(after, names))
-    module = language.get("parse")(rest, file, 2)
-    return Stage(language.name, machine, after, facts, module)
+    return Stage(language.name, machine, after, facts, None)
 
 
 def facts_of(name: str) -> tuple[Law, ...]:

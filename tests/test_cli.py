@@ -463,3 +463,19 @@ def test_every_printed_stage_goes_on_to_the_same_bytes(example):
             following, expected = found[number + 1]
             got = walk(back, plan(back, stop_after=following))
             assert (got.module, got.facts) == (expected.module, expected.facts), name
+
+
+@pytest.mark.parametrize("stop", ["penguin-to-bir", "unroll", "alloc-sbuf", "alloc-sems"])
+def test_a_bir_stage_travels_as_json(ncc, stop):
+    ncc("compile", "small.hlo", "-o", "straight.neff")
+    assert ncc("compile", "small.hlo", "--stop-after", stop, "-o", "x.json").status == 0
+    assert json.loads(Path("x.json").read_text())["ncc"].startswith("# ncc bir target=trn2")
+    assert ncc("compile", "x.json", "-o", "x.neff").status == 0
+    assert Path("x.neff").read_bytes() == Path("straight.neff").read_bytes()
+
+
+def test_a_bare_bir_document_is_a_program_that_no_pass_has_seen(ncc):
+    ncc("compile", "small.hlo", "--stop-after", "penguin-to-bir", "-o", "x.json")
+    module = json.loads(Path("x.json").read_text())["module"]
+    Path("bare.json").write_text(json.dumps(module))
+    assert ncc("run", "bare.json") == ncc("run", "small.hlo")

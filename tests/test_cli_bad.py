@@ -59,7 +59,7 @@ PROGRAMS = {
     "blank": ("\n \n", "NCC102", ["x.hlo:1"]),
     "text": ("hello\n", "NCC102", ["x.hlo:1: this is not HLO text: it begins with `hello`"]),
     "nul": ("HloModule m\0\n", "NCC101", ["x.hlo:1:12"]),
-    "opcode": (DOT.replace("dot(", "dott("), "NCC114", ["x.hlo:6:", "dott"]),
+    "opcode": (DOT.replace("dot(", "dott("), "NCC114", ["x.hlo:6:", "dott", "did you mean dot?"]),
     "later opcode": (
         DOT.replace("ROOT d", "d").replace(AFTER, "}\n  ROOT e = f32[4,3]{1,0} exponential(d)\n}"),
         "NCC114",

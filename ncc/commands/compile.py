@@ -26,7 +26,13 @@ LATER = {"allocator": "coloring", "nki_form": None, "raise_attention": False}
 
 @click.command("compile")
 @program_options
-@click.option("-o", "--output", metavar="FILE", help="the NEFF to write; NAME.neff here otherwise")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="the NEFF to write; NAME.neff here otherwise"
+    " (a stage with --stop-after; BIR as JSON in a .json)",
+)
 @click.option("--print-after", metavar="P[,P]", help="print the stage after these passes")
 @click.option("--print-before", metavar="P[,P]", help="print the stage before these passes")
 @click.option("--print-after-all", is_flag=True, help="print every stage")
@@ -84,6 +90,10 @@ def compile_(output: str | None, **given: Any) -> None:
         path = files.writable(output or f"{stem}.neff")
         pack.write(stage.module, path, compressed=not look["uncompressed"], header=look["header"])
         written(path)
+    elif output and stage.level == "bir" and output.endswith(".json"):
+        from ncc.ir.bir_json import to_json
+
+        written(files.write(output, to_json(stage.module, stage.header())))
     elif output:
         written(files.write(output, stage.text()))
     elif not asked:

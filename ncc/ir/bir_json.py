@@ -41,13 +41,21 @@ SPELLED = [k for k in MATMUL if k not in ("weights_loaded", "accumulate", "accum
 WORDS = {"inf": inf, "-inf": -inf, "nan": nan}
 
 
-def to_json(module: Module) -> str:
-    """The module's canonical document."""
-    return json.dumps(document(module), indent=2, sort_keys=True, allow_nan=False) + "\n"
+def to_json(module: Module, header: str = "") -> str:
+    """The module's canonical document; with the header of its stage, both in one object."""
+    made = document(module)
+    held = {"ncc": header, "module": made} if header else made
+    return json.dumps(held, indent=2, sort_keys=True, allow_nan=False) + "\n"
+
+
+def header_of(text: str) -> str:
+    """The header that `to_json` put beside the module; empty when there is none."""
+    given: Any = json.loads(text)
+    return str(cast(dict[str, Any], given).get("ncc", "")) if isinstance(given, dict) else ""
 
 
 def from_json(text: str, file: str = "") -> Module:
-    """The module of a document, bare or as `{"module": ...}`."""
+    """The module of a document, bare or as `{"module": ...}`, maybe with `"ncc"`."""
     from ncc.ir.bir_json_reader import DocumentReader
 
     return DocumentReader(file).module(_parsed(text, file))

@@ -91,7 +91,10 @@ class DocumentReader:
     # ---- containers -----------------------------------------------------------------------------
 
     def module(self, given: Any) -> Module:
-        if isinstance(given, dict) and set(cast(Json, given)) == {"module"}:
+        if isinstance(given, dict) and set(cast(Json, given)) in (
+            {"module"},
+            {"module", "ncc"},
+        ):
             given = cast(Json, given)["module"]
         wanted: Json = {
             "version": int,

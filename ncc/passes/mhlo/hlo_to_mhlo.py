@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ncc.errors import NccError, listed
+from ncc.errors import NccError, listed, nearest
 from ncc.ir.core import Origin
 from ncc.ir.data import FROM_HLO, Data
 from ncc.ir.hlo import (
@@ -169,7 +169,8 @@ def check_all(module: Module) -> None:
 
 def check(inst: Instruction) -> None:
     if inst.opcode not in (*ROWS, "parameter", "call", "fusion"):
-        raise refuse("NCC114", inst, f"{inst.opcode} is not compiled; other opcodes come later")
+        said = f"{inst.opcode} is not compiled; other opcodes come later"
+        raise refuse("NCC114", inst, said, nearest(inst.opcode, ROWS, 0.8))
     for leaf in leaves(inst.shape):
         if leaf.dtype not in FLOATS:
             said = f"{leaf.dtype} is not compiled; the machine computes with {listed(FLOATS)}"
