@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncc.ir.data import FLOATS, numpy_type
+from ncc.numerics_erf import erf
 
 Array = NDArray[Any]
 F32 = NDArray[np.float32]
@@ -35,6 +36,11 @@ _FP8: dict[str, tuple[float, bool]] = {
     "float8e5": (57344.0, True),
     "float8e3": (15.5, True),
     "float8_e4m3fn": (448.0, False),
+}
+# The values of all 256 codes of the 8-bit floats
+_BYTES = {
+    numpy_type(name): np.arange(256, dtype=np.uint8).view(numpy_type(name)).astype(np.float32)
+    for name in _FP8
 }
 _TYPES = {name: numpy_type(name) for name in (*sorted(FLOATS),)}
 
@@ -99,6 +105,8 @@ def widen(x: Array) -> F32:
     """`x` as the engines see it. Exact for floats and up to 2^24; larger integers are rounded."""
     if x.dtype == np.float32:
         return x
+    if x.dtype in _BYTES:
+        return _BYTES[x.dtype][x.view(np.uint8)]
     with np.errstate(all="ignore"):
         return x.astype(np.float32)
 
@@ -124,9 +132,11 @@ def product(stationary: Array, moving: Array, room: tuple[F64, F64, F32] | None 
     then in it.
     """
     with np.errstate(all="ignore"):
-        left = stationary.astype(np.float64, copy=False).T
+        left = stationary if stationary.itemsize > 1 else widen(stationary)
+        left = left.astype(np.float64, copy=False).T
         if room is None:
-            return np.dot(left, moving.astype(np.float64, copy=False)).astype(np.float32)
+            right = moving if moving.itemsize > 1 else widen(moving)
+            return np.dot(left, right.astype(np.float64, copy=False)).astype(np.float32)
         wide, total, narrow = room
         np.copyto(wide, moving)
         np.dot(left, wide, out=total)
@@ -243,6 +253,28 @@ def bitvec(op: str, a: Array, b: Array) -> Array:
         return BITVEC[op](a, b.astype(a.dtype))
 
 
+# Two operands of 32-bit integers, as Pool's integer unit has them; sums and products wrap around.
+INTEGER: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "mult": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "is_equal": np.equal,
+    "not_equal": np.not_equal,
+    "is_gt": np.greater,
+    "is_ge": np.greater_equal,
+    "is_lt": np.less,
+    "is_le": np.less_equal,
+}
+
+
+def integer(op: str, a: Array, b: Array, dtype: str) -> Array:
+    """`a op b` in the integers of `dtype`. `op` is a key of `INTEGER`."""
+    with np.errstate(all="ignore"):
+        return INTEGER[op](a.astype(np.int64), b.astype(np.int64)).astype(numpy_type(dtype))
+
+
 _FOLDS: dict[str, Callable[[Array, tuple[int, ...]], Array]] = {
     "add": lambda x, axes: x.sum(axis=axes),
     "mult": lambda x, axes: x.prod(axis=axes),
@@ -256,11 +288,12 @@ def reduce(op: str, x: Array, axes: tuple[int, ...]) -> F32:
 
     Simplified: the real units fold in an order of their own; one rounding is independent of it.
     """
-    wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
-        extreme = op in ("max", "min")
-        if op in _FOLDS and not (extreme and np.isnan(wide).any()):
-            return np.asarray(_FOLDS[op](wide, axes), np.float32)
+        if op in _FOLDS:
+            extreme = op in ("max", "min")
+            found = _FOLDS[op](widen(x) if extreme else x.astype(np.float64), axes)
+            if not (extreme and np.isnan(found).any()):
+                return np.asarray(found, np.float32)
         flat = _folded(x, axes)
         out = widen(flat[..., 0])
         for i in range(1, flat.shape[-1]):
@@ -277,12 +310,6 @@ def _folded(x: Array, axes: tuple[int, ...]) -> Array:
 
 # --- activation functions -------------------------------------------------------------------------
 
-_ERF = np.frompyfunc(math.erf, 1, 1)
-
-
-def _erf(x: F64) -> F64:
-    return np.asarray(_ERF(x), np.float64)
-
 
 def _sigmoid(x: F64) -> F64:
     return np.where(x >= 0, 1 / (1 + np.exp(-x)), np.exp(x) / (1 + np.exp(x)))
@@ -294,7 +321,7 @@ def _softplus(x: F64) -> F64:
 
 def _normal(x: F64) -> F64:
     """The standard normal distribution's function."""
-    return 0.5 * (1 + _erf(x / math.sqrt(2)))
+    return 0.5 * (1 + erf(x / math.sqrt(2)))
 
 
 def _d_silu(x: F64) -> F64:
@@ -313,6 +340,13 @@ def _d_gelu(x: F64) -> F64:
 
 def _gelu_tanh(x: F64) -> F64:
     return 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
+
+
+def _sin(x: F64) -> F64:
+    """The tables end at ±π and nothing brings an argument back there: beyond, the last cubic goes
+    on (hardware reference 12.3)."""
+    beyond = np.abs(x) - math.pi
+    return np.where(beyond > 0, np.sign(x) * (beyond**3 / 6 - beyond), np.sin(x))
 
 
 def _slope(x: F64, alpha: float) -> F64:
@@ -335,8 +369,8 @@ FUNCTIONS: dict[str, Callable[[F64, float], F64]] = {
     "Sqrt": lambda x, a: np.sqrt(x),
     "Rsqrt": lambda x, a: 1 / np.sqrt(x),
     "Ln": lambda x, a: np.log(x),
-    "Erf": lambda x, a: _erf(x),
-    "Sin": lambda x, a: np.sin(x),
+    "Erf": lambda x, a: erf(x),
+    "Sin": lambda x, a: _sin(x),
     "Arctan": lambda x, a: np.arctan(x),
     "Sign": lambda x, a: np.sign(x),
     "Gelu": lambda x, a: x * _normal(x),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ncc.errors import NccError
 from ncc.ir.affine import at
-from ncc.ir.bir import Ap, Inst, Loc, LocSet, Operand, SymAp, Tile
+from ncc.ir.bir import SHARED, Ap, Inst, Loc, LocSet, Operand, SymAp, Tile
 from ncc.ir.bir_patterns import block_number, block_of, loc_shape, walk
 from ncc.ir.data import numpy_type, size_of
 from ncc.target import Target
@@ -26,7 +26,7 @@ from ncc.target import Target
 Array = NDArray[Any]
 Bits = NDArray[np.bool_]
 Env = Mapping[str, int]
-OWN = {"ExternalInput", "ExternalOutput", "Const"}  # kinds whose DRAM is a variable of its own
+OWN = {"ExternalInput", "ExternalOutput", "Const", SHARED}  # kinds whose DRAM is a variable of its own
 
 
 @attrs.define
@@ -181,6 +181,10 @@ class Memory:
         raise NccError(
             "NCC433", f"{inst.name} has no value in {operand}", inst.origin.place(inst.name)
         )
+
+    def window(self, loc: str, dtype: str, ap: Any, offset: int, inst: Inst) -> Slot:
+        """The view of a pattern that is only known while the program runs."""
+        return self._view(self.places[loc], dtype, ap, offset, inst)
 
     def _number(self, of: LocSet, block: Any, env: Env, inst: Inst) -> int:
         """Which location a block index chooses."""

@@ -58,7 +58,7 @@ def run(
         held = numerics.cast(given, tensor.declared) if tensor.declared else given
         state[tensor.name].values[...] = _stored(held, tensor.dtype)
         state[tensor.name].written[...] = True
-    _body(module.body, state, {})
+    _body(module.body, state, {}, target)
     outputs: list[Array] = []
     for tensor in module.tensors:
         if tensor.kind == "output":
@@ -77,19 +77,38 @@ def _fresh(tensor: p.Tensor, wide: bool) -> Memory:
     return Memory(tensor, values, np.full(tensor.shape, known, np.bool_), wide)
 
 
-def _body(body: tuple[p.Statement, ...], state: dict[str, Memory], env: Env) -> None:
+def _body(
+    body: tuple[p.Statement, ...], state: dict[str, Memory], env: Env, target: Target
+) -> None:
     for one in body:
         if isinstance(one, p.Loop):
             for trip in range(one.trips):
                 env[one.axis] = trip
-                _body(one.body, state, env)
+                _body(one.body, state, env, target)
             env.pop(one.axis, None)
+        elif isinstance(one, p.KernelCall | p.KernelNode):
+            _kernel(one, state, target)
         else:
             meaning = MEANING.get(type(one))
             if meaning is None:
                 said = f"{type(one).__name__} has no meaning yet: its formats come later"
                 raise NccError("NCC229", said, one.origin.place(one.name))
             meaning(one, Access(one, state, env))
+
+
+def _kernel(one: p.KernelCall | p.KernelNode, state: dict[str, Memory], target: Target) -> None:
+    """Run a kernel's bodies on its tensors; a tensor that it writes is whole afterwards."""
+    from ncc.interp.kernel import run as run_kernel
+
+    bodies = one.bodies if isinstance(one, p.KernelNode) else one.source.trace(target)
+    for _, tensor in one.args:
+        _all_written(f"what {one.name} takes of {tensor}", state[tensor].written, "it", one)
+    given = {buffer: state[tensor].values for buffer, tensor in one.args}
+    results = run_kernel(bodies, given, target)
+    for buffer, tensor in one.outs:
+        memory = state[tensor]
+        memory.values[...] = _stored(np.asarray(results[buffer]), memory.tensor.dtype)
+        memory.written[...] = True
 
 
 # ---- views --------------------------------------------------------------------------------------
@@ -181,7 +200,10 @@ def _stored(values: Array, dtype: str) -> Array:
 
 
 def _all_written(
-    name: str, known: NDArray[np.bool_], when: str, op: p.TileOp | p.TensorOp | None = None
+    name: str,
+    known: NDArray[np.bool_],
+    when: str,
+    op: p.TileOp | p.TensorOp | p.KernelCall | p.KernelNode | None = None,
 ) -> None:
     if known.all():
         return

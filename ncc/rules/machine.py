@@ -83,7 +83,7 @@ RULES: tuple[Rule, ...] = (
         wrong=broken(
             RELU,
             POOL,
-            POOL + "  Rng dst=sb[0]+0x60[1:8] count=8 nchan=4 out_dtype=float32\n  Exit\n",
+            POOL + "  SyncBarrier\n  Exit\n",
         ),
         right=RELU,
         how="run FILE",

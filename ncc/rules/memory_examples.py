@@ -205,7 +205,7 @@ module f gen3
       loc b SB (4,64)
     block Block1
       i0 = Load DMA a:float32[[160,4],[1,160]] <- x:float32[[160,4],[1,160]]
-      i1 = TensorScalarCache DVE b:float32[[16,4],[1,16]] <- a:float32[[160,4],[80,2],[30,2],[10,2],[3,2]] 1.0:float32 op0=add op1=add
+      i1 = TensorScalarCache DVE b:float32[[16,4],[1,16]] <- a:float32[[160,4],[80,2],[30,2],[10,2],[3,2]] 1.0:float32 acc=ZeroAccumulate op0=add op1=add
       i2 = Save DMA y:float32[[16,4],[1,16]] <- b:float32[[16,4],[1,16]]
       exit = Exit ALL
 """,

@@ -1,0 +1,1 @@
+"""`nki.framework`: the kernel object that drivers take."""

@@ -1,0 +1,1 @@
+"""Names that kernels of the time imported from a private package."""

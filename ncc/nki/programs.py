@@ -1,0 +1,172 @@
+"""A kernel as a program of the command line: `kernel.py:name` with the values of its parameters."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ncc import files
+from ncc.errors import NccError, Place, UsageError, listed, nearest
+from ncc.nki import dtypes
+from ncc.nki.arguments import ArraySpec
+from ncc.nki.binding import bind
+from ncc.nki.call import JitKernel, jit
+from ncc.nki.hooks import install
+from ncc.nki.running import stage_of
+from ncc.target import Target
+
+if TYPE_CHECKING:
+    from ncc.stages import Stage
+
+PROGRAM = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
+ARRAY = re.compile(r"\b([a-z]\w*)\[\s*((?:\d+\s*,?\s*)*)\]")
+STDLIB = Path(os.__file__).parent
+HOW = "an array is dtype[sizes], as bf16[128,512]; other values are written as in Python"
+
+
+def is_kernel(program: str) -> bool:
+    """Whether a program is named as `file.py:name`."""
+    return PROGRAM.fullmatch(program) is not None
+
+
+def kernel_stage(
+    program: str,
+    target: Target,
+    given: Mapping[str, Any] | Sequence[str] = (),
+    *,
+    lnc: int = 1,
+    form: str = "bir",
+) -> Stage:
+    """The first stage of a kernel: its Python has run, and one call of it is the program.
+
+    `given` has a value for each parameter that needs one: as the text of `--arg`, or as it is.
+    """
+    found = PROGRAM.fullmatch(program)
+    if found is None:
+        raise UsageError("NCC002", f"cannot read {program!r}, expected FILE.py:NAME")
+    path = Path(found["file"])
+    files.read(path)
+    try:
+        module = imported(path)
+        kernel = named(module, found["name"], path.name)
+        if lnc > 1 and not kernel.grid:
+            kernel = kernel[lnc]
+        words = {name: value_of(text, module) for name, text in pairs(given)}
+        made = kernel.specialisation(bind(kernel.func, (), words, target), target)
+    except NccError:
+        raise
+    except (Exception, SystemExit) as fault:
+        raise own_fault(fault, path) from fault
+    return stage_of(made, form)
+
+
+def imported(path: Path) -> ModuleType:
+    """The module of a file, by its dotted name where it lies in a package."""
+    install()
+    whole = path.resolve()
+    parts, folder = [whole.stem], whole.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    if len(parts) > 1:
+        return import_module(".".join(parts))
+    spec = spec_from_file_location(f"ncc_program_{whole.stem}", whole)
+    if spec is None or spec.loader is None:
+        raise UsageError("NCC003", f"{path.name} cannot be imported")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+def named(module: ModuleType, name: str, file: str) -> JitKernel:
+    """The kernel of that name; a plain function becomes one. NCC001 for what is none."""
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, JitKernel):
+        return found
+    if callable(found) and not isinstance(found, type):
+        made: JitKernel = jit(found)
+        return made
+    kernels = sorted(k for k, v in vars(module).items() if isinstance(v, JitKernel))
+    what = "is no kernel" if found is not None else "is not there"
+    hint = nearest(name, kernels) or (f"it has {listed(kernels)}" if kernels else "")
+    raise UsageError("NCC001", f"{name} {what} in {file}", hint=hint)
+
+
+def pairs(given: Mapping[str, Any] | Sequence[str]) -> list[tuple[str, Any]]:
+    """NAME=VALUE, split; NCC002 for text without `=`."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    found: list[tuple[str, Any]] = []
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip().isidentifier():
+            raise UsageError("NCC002", f"cannot read --arg {text!r}, expected NAME=VALUE", hint=HOW)
+        found.append((name.strip(), value.strip()))
+    return found
+
+
+def value_of(text: Any, module: ModuleType) -> Any:
+    """The value that the text of an argument means: Python with the kernel file's names, where
+    `dtype[sizes]` is an array. A single word that names nothing is that word."""
+    if not isinstance(text, str):
+        return text
+    arrays: list[ArraySpec] = []
+
+    def array(found: re.Match[str]) -> str:
+        dtype = dtypes.found(found[1])
+        if dtype is None:
+            return found[0]
+        sizes = tuple(int(n) for n in found[2].replace(" ", "").split(",") if n)
+        arrays.append(ArraySpec("", dtype, sizes))
+        return f"_arrays[{len(arrays) - 1}]"
+
+    code = ARRAY.sub(array, text)
+    scope = {**dtypes.ALL, **vars(module), "_arrays": arrays}
+    if code.isidentifier() and code not in scope and dtypes.found(code) is not None:
+        return dtypes.dtype_of(code)
+    try:
+        return eval(code, scope)
+    except (NameError, SyntaxError) as fault:
+        if re.fullmatch(r"[\w./~-]+", text) and "[" not in text:
+            return text
+        said = f"cannot read the argument {text!r}: {getattr(fault, 'msg', fault)}"
+        raise UsageError("NCC002", said, hint=HOW) from None
+    except Exception as fault:
+        raise UsageError("NCC002", f"the argument {text!r} fails: {fault}", hint=HOW) from None
+
+
+def own_fault(fault: BaseException, path: Path) -> NccError:
+    """What the kernel's own Python raised, as one sentence: its text, file and line."""
+    kind = type(fault).__name__
+    if isinstance(fault, SyntaxError):
+        place, text = Place(Path(fault.filename or path.name).name, fault.lineno or 0), fault.msg
+    else:
+        frames = [f for f in traceback.extract_tb(fault.__traceback__) if is_users(f.filename)]
+        last = frames[-1] if frames else None
+        place = Place(Path(last.filename).name, last.lineno or 0) if last else Place(path.name)
+        text = str(fault)
+    return NccError("NCC308", f"{kind}: {' '.join(text.split())}" if text else kind, place)
+
+
+def is_users(file: str) -> bool:
+    """Whether a frame's file is the user's: not ncc's own, not Python's, not an installed one."""
+    own = Path(__file__).parents[1]
+    if file.startswith("<frozen"):
+        return False
+    path = Path(file)
+    if path.is_relative_to(own):
+        return path.is_relative_to(own / "kernels")
+    return not path.is_relative_to(STDLIB) and "site-packages" not in path.parts
