@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test sweep bench book lint setup clean
+.PHONY: demo test sweep bench tutorials book lint setup clean
 .DEFAULT_GOAL := demo
 
 setup: .venv/ready-dev
@@ -14,9 +14,13 @@ test: .venv/ready-dev lint
 
 sweep: .venv/ready-dev
 	$(BIN)/python tests/sweep.py
+	$(BIN)/python tests/sweep_attention.py
 
 bench: .venv/ready-dev
 	$(BIN)/python bench/bench.py
+
+tutorials: .venv/ready-dev
+	$(BIN)/python tests/tutorials.py $(DIR)
 
 book: .venv/ready-dev
 	$(BIN)/pip install -q -e '.[book]'

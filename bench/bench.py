@@ -25,6 +25,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 ROOT = Path(__file__).parent.parent
 PYTHON = sys.executable
 EXAMPLE = ROOT / "examples" / "matmul.hlo"
+ATTENTION = ROOT / "ncc" / "kernels" / "attention.py"
 
 
 @attrs.frozen
@@ -276,6 +277,45 @@ def machine_row() -> Row:
     return Row("run from bytes: a bundle of almost no data", "µs", 40, each)
 
 
+def attention_rows(runs: int, folder: str) -> list[Row]:
+    """The kernel that ships, one head of d = 128 in bf16: Python to bytes to values."""
+
+    def program(size: int) -> list[str]:
+        arrays = [word for x in "qkv" for word in ("--arg", f"{x}=bf16[1,{size},128]")]
+        return [f"{ATTENTION}:attention_cte", *arrays]
+
+    neff = "attention_cte.neff"
+    return [
+        Row("attention S = 1024, d = 128, one head: values", "s", 3.0,
+            whole_process(ncc("run", *program(1024), "--random", "0"), runs, folder)),
+        Row("attention S = 4096: trace and compile", "s", 8.0,
+            whole_process(ncc("compile", *program(4096)), min(runs, 3), folder)),
+        Row("attention S = 4096: run from bytes", "s", 10.0,
+            whole_process(ncc("run", neff, "--random", "0", "--outputs", "o.npz"),
+                          min(runs, 3), folder)),
+        trace_row(),
+    ]  # fmt: skip
+
+
+def trace_row() -> Row:
+    """What it costs to run a kernel's Python and record it, an instruction."""
+    import ml_dtypes
+    import numpy as np
+
+    from ncc.ir.kernel import ops_of
+    from ncc.kernels import kernel
+    from ncc.nki.binding import bind
+    from ncc.target import TARGETS
+
+    target, made = TARGETS["trn2"], kernel("attention_cte")
+    given = [np.zeros((1, 2048, 128), ml_dtypes.bfloat16) for _ in range(3)]
+    bound = bind(made.func, given, {"causal": True}, target)
+    body = made.traced(bound, target, simulated=False).kernels[0].body
+    count = sum(1 for _ in ops_of(body))
+    each = best(lambda: made.traced(bound, target, simulated=False), count)
+    return Row("trace a kernel, a recorded instruction", "µs", 150, each)
+
+
 def table(rows: list[Row]) -> str:
     heads = ("task", "budget", "measured", "", "beside, in the same run")
     lines = [heads]
@@ -303,6 +343,7 @@ def main() -> int:
         rows, figures, python = install_rows()
     with tempfile.TemporaryDirectory() as folder:
         rows += process_rows(given.runs, folder, python)
+        rows += attention_rows(given.runs, folder)
     rows += [*op_rows(figures), text_row(), *growth_rows(), machine_row()]
     print(table(rows))
     if given.json:

@@ -19,11 +19,15 @@ _LATER = {"jit": "with the work on JAX functions", "profile": "with the back-end
 
 
 def __getattr__(name: str) -> Any:
-    """`ncc.compile`, `ncc.run` and `ncc.check` load the driver on first use."""
+    """`ncc.compile`, `ncc.run` and `ncc.check` load the driver on first use; `ncc.nki` the API."""
     if name in __all__:
         from ncc import driver
 
         return getattr(driver, name)
+    if name == "nki":
+        from importlib import import_module
+
+        return import_module("ncc.nki")
     if name in _LATER:
         raise AttributeError(f"ncc.{name} is not there yet: it comes {_LATER[name]}")
     raise AttributeError(f"module 'ncc' has no attribute {name!r}")

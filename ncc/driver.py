@@ -18,6 +18,7 @@ import attrs
 
 from ncc import files, passes
 from ncc.errors import NccError, Place, UsageError, nearest
+from ncc.ir.core import modules_of
 from ncc.passes.base import Pass
 from ncc.stages import Stage, facts_of, level, read_header, read_stage
 from ncc.target import TARGETS, Target
@@ -209,7 +210,7 @@ def _run(name: str, one: Pass, stage: Stage, verifier: Verifier) -> Step:
         raise NccError("NCC001", said, Place(during=name))
     began = time.perf_counter()
     try:
-        module = one.apply(stage.module, stage.target)
+        module = one.run(stage.module, stage.target)
     except NccError as fault:
         raise fault.at(during=name) from None
     except MemoryError:
@@ -240,14 +241,29 @@ def _tell(observers: Sequence[Observer], step: Step) -> None:
         raise InternalFault(step.name, step.before, fault) from fault
 
 
-def load_program(path: str | Path, machine: Target) -> Stage:
-    """The stage that a file holds: HLO text, a printed stage, BIR as JSON, or a NEFF.
+def load_program(
+    path: str | Path,
+    machine: Target,
+    *,
+    args: Mapping[str, Any] | Sequence[str] = (),
+    lnc: int = 1,
+    form: str = "bir",
+) -> Stage:
+    """The stage that a file holds: HLO text, a printed stage, BIR as JSON, or a NEFF; or that of
+    `kernel.py:name`, with the values of the kernel's parameters as `args`.
 
     UsageError NCC003 when there is no such file, NCC005 when it is of a kind that comes later;
     NCC004 when it is none of these.
     """
+    if ".py:" in str(path):
+        from ncc.nki.programs import kernel_stage
+
+        return kernel_stage(str(path), machine, args, lnc=lnc, form=form)
     file = Path(path)
     raw = files.read(file)
+    if file.suffix == ".py":
+        said = f"{file.name} is Python: name the kernel in it that is the program"
+        raise UsageError("NCC002", said, hint=f"{file.name}:KERNEL --arg x=bf16[128,512]")
     if file.suffix in LATER:
         raise UsageError("NCC005", LATER[file.suffix].format(file.name), hint=TODAY)
     if is_neff(raw) or file.suffix == ".neff":
@@ -269,21 +285,21 @@ def load_program(path: str | Path, machine: Target) -> Stage:
 LATER = {
     ".pb": "{} is an HloModuleProto: `pip install 'ncc[jax]'`, of a later release, will read it",
     ".mlir": "{} is StableHLO: `pip install 'ncc[jax]'`, of a later release, will read it",
-    ".py": "{} is Python: kernels and JAX functions come with a later release",
 }
 TODAY = "today, write HLO text: jax.jit(f).lower(...).as_text('hlo')"
 
 
 def json_stage(text: str, file: str, machine: Target) -> Stage:
     """The stage of a BIR document: what its header says, or a program that no pass has seen."""
-    from ncc.ir.bir_json import from_json, header_of
+    from ncc.ir.bir_json import header_of, program_from_json
 
-    module = from_json(text, file)
+    program = program_from_json(text, file)
     if header := header_of(text):
-        return attrs.evolve(read_header(header, file), module=module)
-    if module.arch != machine.arch:
-        machine = next((t for t in TARGETS.values() if t.arch == module.arch), machine)
-    return Stage("bir", machine, "input", (), module)
+        return attrs.evolve(read_header(header, file), module=program)
+    arch = modules_of(program)[0].arch
+    if arch != machine.arch:
+        machine = next((t for t in TARGETS.values() if t.arch == arch), machine)
+    return Stage("bir", machine, "input", (), program)
 
 
 def is_neff(raw: bytes) -> bool:
@@ -305,12 +321,13 @@ def target_of(neff_target: str) -> Target:
     return next(t for t in TARGETS.values() if t.neff == neff_target)
 
 
-def stage_of(program: str | Path | Stage, target: str | Target) -> Stage:
-    """The stage of a program that may be a file, or a stage already."""
+def stage_of(program: str | Path | Stage, target: str | Target, **kernel: Any) -> Stage:
+    """The stage of a program that may be a file, or a stage already; `kernel` are the keywords of
+    `load_program`."""
     if isinstance(program, Stage):
         return program
     machine = target_named(target) if isinstance(target, str) else target
-    return load_program(program, machine)
+    return load_program(program, machine, **kernel)
 
 
 def compile(
@@ -318,14 +335,17 @@ def compile(
     *,
     target: str | Target = "trn2",
     observers: Sequence[Observer] = (),
+    args: Mapping[str, Any] | Sequence[str] = (),
+    lnc: int = 1,
     **ends: Any,
 ) -> Stage:
-    """Compile a program (a file, or a stage) to its last stage, or to `stop_after=`.
+    """Compile a program (a file, a stage, or `kernel.py:name` with `args`) to its last stage, or to
+    `stop_after=`.
 
     `ends` are the keywords of `plan`. The module of the last stage is an `ncc.ir.neff.Neff`;
     `ncc.pack.write` puts it into a file.
     """
-    stage = stage_of(program, target)
+    stage = stage_of(program, target, args=args, lnc=lnc)
     return walk(stage, plan(stage, **ends), observers)
 
 
@@ -336,6 +356,8 @@ def run(
     target: str | Target = "trn2",
     at: str = "neff",
     watch: dict[str, Array] | None = None,
+    args: Mapping[str, Any] | Sequence[str] = (),
+    lnc: int = 1,
     **ends: Any,
 ) -> list[Array]:
     """The outputs of a program: from its bytes, or by the meaning of the level `at`.
@@ -346,7 +368,7 @@ def run(
     from ncc.values import whole
 
     level(at)
-    stage = stage_of(program, target)
+    stage = stage_of(program, target, args=args, lnc=lnc)
     todo = plan_to(stage, at, **ends)
     refused_early(stage, todo)
     given = inputs if inputs is not None else whole(stage, 0)
@@ -359,6 +381,8 @@ def check(
     *,
     target: str | Target = "trn2",
     against: Sequence[Array] | None = None,
+    args: Mapping[str, Any] | Sequence[str] = (),
+    lnc: int = 1,
     **ends: Any,
 ) -> Result:
     """Run a program before and after every pass and from the bytes, on the same inputs.
@@ -369,7 +393,7 @@ def check(
     """
     from ncc import checking
 
-    stage = stage_of(program, target)
+    stage = stage_of(program, target, args=args, lnc=lnc)
     todo = plan(stage, **ends)
     refused_early(stage, todo)
     if inputs is None:

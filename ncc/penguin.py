@@ -25,6 +25,20 @@ from ncc.ir.affine import Affine, Floor, Index, Least, Mod
 from ncc.ir.data import read_data
 from ncc.ir.penguin import Axis, Cut, View
 from ncc.ir.penguin_print import printed_fields, show
+from ncc.penguin_kernels import (
+    args,
+    body,
+    buffer,
+    fori_loop,
+    nisa,
+    outs,
+    params,
+    reg,
+    results,
+    statements,
+    the,
+    while_loop,
+)
 
 inf, nan = math.inf, math.nan
 
@@ -189,11 +203,14 @@ TensorScalarOp = _writer(nodes.TensorScalarOp)
 TensorTensorOp = _writer(nodes.TensorTensorOp)
 TensorCopyOp = _writer(nodes.TensorCopyOp)
 TileMemsetOp = _writer(nodes.TileMemsetOp)
+KernelNode, KernelCall = statements(lambda one: _here().bodies[-1].append(one))
 
 __all__ = [
     "ActivationOp",
     "Cut",
     "ElementwiseOp",
+    "KernelCall",
+    "KernelNode",
     "MatMulMXOp",
     "MatMulOp",
     "MatMulSparseOp",
@@ -206,15 +223,26 @@ __all__ = [
     "TileElementwiseOp",
     "TileMemsetOp",
     "TileTransposeOp",
+    "args",
     "axes",
     "axis",
+    "body",
+    "buffer",
+    "fori_loop",
     "function",
     "inf",
     "loop",
     "min",
     "nan",
+    "nisa",
+    "outs",
     "pag",
+    "params",
     "pg",
+    "reg",
+    "results",
     "show",
     "tensor",
+    "the",
+    "while_loop",
 ]

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 
 from ncc import passes
+from ncc.cores import lifted
 from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.ir.core import Law
 from ncc.target import Target, target
@@ -26,7 +27,8 @@ class Level:
     show(module) -> text; parse(text, file, first_line) -> module; nodes(module) yields the nodes
     that node laws are asked about; laws and facts are tuples of Law; signature(module) gives inputs
     and outputs as tuples of (name, dtype, shape); run(module, target, inputs, watch) gives the
-    outputs; draw(module, fresh) gives graphviz text.
+    outputs; draw(module, fresh) gives graphviz text. A level of several cores has all but `run` and
+    `draw` for one core's module, and `ncc.cores` makes of it what all cores need.
     """
 
     name: str
@@ -38,10 +40,12 @@ class Level:
     signature: str
     run: str
     draw: str
+    cores: bool = False  # a program may be `ncc.ir.core.Cores`
 
     def get(self, part: str) -> Any:
         """The part itself: `level("bir").get("show")(module)`."""
-        return _found(getattr(self, part))
+        found = _found(getattr(self, part))
+        return lifted(part, found) if self.cores else found
 
 
 LEVELS = {
@@ -90,6 +94,7 @@ LEVELS = {
             "ncc.ir.bir_laws:signature",
             "ncc.interp.bir:run",
             "ncc.view.bir:draw",
+            cores=True,
         ),
         Level(
             "isa",
@@ -101,6 +106,7 @@ LEVELS = {
             "ncc.encode.laws:signature",
             "ncc.sim.run:run_isa",
             "ncc.view.isa:draw",
+            cores=True,
         ),
         Level(
             "neff",

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import attrs
 
-PROGRAMS = tuple(sorted((Path(__file__).parent / "programs").glob("*.hlo")))
-EXPECT = re.compile(r"^// expect ([\w.-]+): (.+)$", re.M)
-INTENT = re.compile(r"^// intent: (.+)$", re.M)
-TARGET = re.compile(r"^// target: (\S+)$", re.M)
+FOLDER = Path(__file__).parent / "programs"
+PROGRAMS = tuple(sorted((*FOLDER.glob("*.hlo"), *FOLDER.glob("*.py"))))
+EXPECT = re.compile(r"^(?://|#) expect ([\w.-]+): (.+)$", re.M)
+INTENT = re.compile(r"^(?://|#) intent: (.+)$", re.M)
+TARGET = re.compile(r"^(?://|#) target: (\S+)$", re.M)
+KERNEL = re.compile(r"^# kernel: (\w+)$", re.M)  # of a file of Python, with its arguments
+ARG = re.compile(r"^# arg: (\w+=.+)$", re.M)
 CLAUSE = re.compile(r"(?:(\d+|no) )(\w+)|`([^`]+)`$")
 
 
 def expectations(text: str) -> list[tuple[str, str]]:
-    """(pass, clause) of every `// expect PASS: clause, clause` line."""
+    """(pass, clause) of every `// expect PASS: clause, clause` line (`#` in Python)."""
     found: list[tuple[str, str]] = []
     for name, clauses in EXPECT.findall(text):
         found += [(name, clause.strip()) for clause in re.split(r",(?![^`]*`(?:,|$))", clauses)]
@@ -64,6 +67,14 @@ def traced(path: Path) -> Traced:
     import ncc
 
     record = Traced()
-    machine = TARGET.search(path.read_text())
-    ncc.compile(path, target=machine[1] if machine else "trn2", observers=[record])
+    text = path.read_text()
+    machine = TARGET.search(text)
+    target = machine[1] if machine else "trn2"
+    program = path
+    if kernel := KERNEL.search(text):
+        from ncc.nki.programs import kernel_stage
+        from ncc.target import target as target_named
+
+        program = kernel_stage(f"{path}:{kernel[1]}", target_named(target), ARG.findall(text))
+    ncc.compile(program, target=target, observers=[record])
     return record

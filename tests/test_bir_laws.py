@@ -172,7 +172,7 @@ MATMULT = "i2 = Matmult PE acc:float32[[6,4],[1,6]] <- x_t:bfloat16[[6,8],[1,6]]
             COPY,
             COPY.replace("TensorCopy DVE", "Activation Activation")
             + " out_t:float32[[6,4],[1,2]] func=Relu",
-            "NCC420 i3: Activation has a column of 8 elements beside 4 partitions",
+            "NCC420 i3: Activation has a column of 4 partitions of 2 elements beside 4 partitions",
         ),
         (
             "i2 = Matmult PE",

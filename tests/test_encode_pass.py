@@ -376,8 +376,8 @@ def test_an_input_is_read_at_the_place_of_its_location():
     ("inst", "said"),
     [
         (
-            Inst("i", "Iota", "Pool"),
-            "NCC607 i: Iota has no record; it should be gone before encode",
+            Inst("i", "BNGradients", "Pool"),
+            "NCC607 i: BNGradients has no record; it should be gone before encode",
         ),
         (Inst("i", "NoOp", "ALL"), "NCC607 i: NoOp is on engine ALL, which has no stream"),
         (

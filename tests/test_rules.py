@@ -16,10 +16,11 @@ SHOWN = [rule for rule in rules().values() if rule.wrong]
 
 def tried(rule, text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    suffix = ".hlo" if text.startswith("HloModule") else ".txt"
+    kinds = (("HloModule", ".hlo"), ("import nki", ".py"), ("", ".txt"))
+    suffix = next(suffix for start, suffix in kinds if text.startswith(start))
     path = Path("example" + suffix)
     path.write_text(text)
-    words = [str(path) if word == "FILE" else word for word in rule.how.split()]
+    words = [word.replace("FILE", str(path)) for word in rule.how.split()]
     status = call(words)
     return status, capsys.readouterr().err
 

@@ -21,7 +21,7 @@ from ncc.driver import Observer, Plan, pass_named, walk
 from ncc.errors import UsageError
 from ncc.observe import Changes, Dump, Pictures, Prints, Statistics, Times
 
-LATER = {"allocator": "coloring", "nki_form": None, "raise_attention": False}
+LATER = {"allocator": "coloring", "raise_attention": False}
 
 
 @click.command("compile")
@@ -56,13 +56,15 @@ LATER = {"allocator": "coloring", "nki_form": None, "raise_attention": False}
     show_default=True,
     help="how SBUF and PSUM are allocated",
 )
-@click.option("--nki-form", hidden=True)
 @click.option("--raise-attention", is_flag=True, hidden=True)
 def compile_(output: str | None, **given: Any) -> None:
-    """Compile PROGRAM (HLO text or a printed stage) to a NEFF, and look at any stage on the way."""
+    """Compile PROGRAM (HLO text, kernel.py:name or a printed stage) to a NEFF.
+
+    Any stage on the way can be printed, drawn or written.
+    """
     for option, plain in LATER.items():
         if given.pop(option) != plain:
-            raise UsageError("NCC005", f"--{option.replace('_', '-')} comes with the NKI work")
+            raise UsageError("NCC005", f"--{option.replace('_', '-')} is not there yet")
     look = {k: given.pop(k) for k in tuple(given) if k not in JOB}
     if look["as_json"] and not (look["pass_times"] or look["stats"]):
         raise UsageError("NCC002", "--json prints tables; ask for --pass-times or --stats too")
@@ -71,7 +73,7 @@ def compile_(output: str | None, **given: Any) -> None:
     )
     found = job(**given)
     todo = found.plan(stop, start)
-    stem = Path(given["program"]).stem
+    stem = stem_of(given["program"])
     if not output and found.stage.level == "neff":
         said = "the program is a NEFF already"
         raise UsageError("NCC002", said, hint="-o FILE writes it again, in another form if asked")
@@ -100,7 +102,13 @@ def compile_(output: str | None, **given: Any) -> None:
         click.echo(stage.text(), nl=False)
 
 
-JOB = ("program", "machine", "with_pass", "skip", "lnc", "ranks", "arg")
+JOB = ("program", "machine", "with_pass", "skip", "lnc", "ranks", "arg", "nki_form")
+
+
+def stem_of(program: str) -> str:
+    """What the files of a program are called: its file, or its kernel."""
+    file, _, name = program.rpartition(":")
+    return name if file.endswith(".py") else Path(program).stem
 
 
 def show_tables(tables: dict[str, list[dict[str, object]]], as_json: bool) -> None:

@@ -71,7 +71,7 @@ def run(
     shuffle: int | None,
     **given: Any,
 ) -> None:
-    """Run PROGRAM (HLO text, a printed stage or a NEFF) and print its outputs."""
+    """Run PROGRAM (HLO text, kernel.py:name, a printed stage or a NEFF) and print its outputs."""
     from ncc import values
     from ncc.driver import plan_to, refused_early, run_stage, walk
 

@@ -74,7 +74,17 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="ranks that run it",
         ),
-        click.option("--arg", multiple=True, hidden=True),
+        click.option(
+            "--arg",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="a parameter of a kernel: a=bf16[128,512], scale=0.125",
+        ),
+        click.option(
+            "--nki-form",
+            type=click.Choice(["bir", "klir"]),
+            help="how a kernel's body travels into BIR; the NEFF is the same  [default: bir]",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -106,23 +116,36 @@ def job(
     lnc: int,
     ranks: int,
     arg: Sequence[str],
+    nki_form: str | None,
 ) -> Job:
     """The options of `program_options` as a Job; what comes later is refused by name (NCC005)."""
-    if lnc != 1:
-        raise UsageError("NCC005", "--lnc 2 comes with the NKI work; --lnc 1 is what there is")
     if ranks != 1:
         said = "--ranks above 1 comes with the ring work; one rank is what there is"
         raise UsageError("NCC005", said)
-    if arg or re.search(r"\.py:\w", program):
-        said = "file.py:function comes with the NKI and HLO work; give HLO text"
-        raise UsageError("NCC005", said)
-    found = target(machine)
-    stage = load_program(program, found)
+    if re.search(r"\.py:\w", program):
+        found = chosen_target(machine)
+        stage = load_program(program, found, args=arg, lnc=lnc, form=nki_form or "bir")
+    else:
+        found = target(machine)
+        for option, used in (("--lnc 2", lnc != 1), ("--arg", arg), ("--nki-form", nki_form)):
+            if used:
+                said = f"{option} is for a kernel, and {program} is none"
+                raise UsageError("NCC002", said, hint="name the kernel as FILE.py:NAME")
+        stage = load_program(program, found)
     if machine != "trn2" and stage.level != "hlo" and stage.target != found:
         said = f"the program is for {stage.target}; it cannot be compiled for {found}"
         raise UsageError("NCC002", said)
     replaced = dict(replacement(words) for words in with_pass)
     return Job(stage, found, tuple(sorted(names(",".join(skip)))), replaced)
+
+
+def chosen_target(words: str) -> Target:
+    """The target of `--target`; where that was not given, the environment's."""
+    from ncc.nki.targets import default_target
+
+    context = click.get_current_context(silent=True)
+    source = context.get_parameter_source("machine") if context else None
+    return target(words) if source and source.name != "DEFAULT" else default_target()
 
 
 def replacement(words: str) -> tuple[str, Pass]:

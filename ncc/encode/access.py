@@ -46,6 +46,12 @@ TENSORS = {
     "S4D2_BN": "src in_dtype nchan r, dst out_dtype nchan w",
     "MATCH": "src in_dtype nchan r",
     "DROPOUT": "src in_dtype nchan r, dst out_dtype nchan w",
+    "INDIRECT": "dst out_dtype nchan w",
+    "CORES": "src in_dtype nchan r, dst out_dtype nchan w",
+    "BUFFER": "src in_dtype nchan r",
+    "STATE": "dst out_dtype nchan w",
+    "UNIFORM": "dst out_dtype nchan w",
+    "CUSTOM_OPERAND": "tensor dtype nchan w",
     "NONZERO": "src in_dtype nchan r, dst out_dtype nchan w",
 }
 

@@ -77,6 +77,14 @@ ALU = {
     "subtract_int": 0xC6,
     "divide_int": 0xC7,
     "mod_int": 0xC8,
+    "is_equal_int": 0xC9,
+    "not_equal_int": 0xCA,
+    "max_int": 0xCF,
+    "min_int": 0xD0,
+    "is_gt_int": 0xD1,
+    "is_ge_int": 0xD2,
+    "is_le_int": 0xD3,
+    "is_lt_int": 0xD4,
 }
 GENERAL_ARITH = frozenset({0, *range(4, 7), 8, 9, *range(0xD, 0x10), *range(0x12, 0x1A)})
 GENERAL_BITVEC = frozenset({0, 1, 2, 3, 0xA, 0xB, 0xC, 0x10, 0x11})

@@ -10,12 +10,13 @@ from ncc.encode.legal import complaints, stream_complaints
 from ncc.encode.legal_dma import dram_reach
 from ncc.encode.legal_tensor import Fields
 from ncc.errors import NccError, Place
-from ncc.ir.core import Law
+from ncc.ir.core import Cores, Law, modules_of
 from ncc.ir.data import size_of
 from ncc.ir.isa import STREAMS, Bundle, DmaQueue, Dram, Program, Stream, Var
 from ncc.target import Target
 
-KINDS = ("input", "output", "file", "virtual")
+KINDS = ("input", "output", "file", "shared", "virtual")
+TOGETHER = ("input", "output", "shared")  # what every core of a program knows by the same name
 
 Signed = tuple[str, str, tuple[int, ...]]
 
@@ -61,7 +62,8 @@ def streams_are_the_five(program: Program, target: Target) -> Iterator[NccError]
 
 
 def variables_are_dense(program: Program, target: Target) -> Iterator[NccError]:
-    """Numbers 1, 2, ...; inputs, outputs, files and virtuals in this order; each name once."""
+    """Numbers 1, 2, ...; inputs, outputs, files, shared and virtual ones in this order; each name
+    once."""
     names: set[str] = set()
     order = -1
     for number, var in enumerate(program.vars, 1):
@@ -148,6 +150,23 @@ def queues_are_declared(program: Program, target: Target) -> Iterator[NccError]:
         yield NccError("NCC732", said, place)
 
 
+def shared_variables_agree(found: Program | Cores, target: Target) -> Iterator[NccError]:
+    """What cores know together has one kind, type and shape; all know inputs and outputs."""
+    known: dict[str, Var] = {}
+    arguments: list[list[str]] = []
+    for program in modules_of(found):
+        mine = [var for var in program.vars if var.kind in TOGETHER]
+        arguments.append([var.name for var in mine if var.kind != "shared"])
+        for var in mine:
+            first = known.setdefault(var.name, var)
+            if (first.kind, first.dtype, first.shape) != (var.kind, var.dtype, var.shape):
+                said = f"is {first.kind} {first.dtype} {first.shape} on one core and "
+                said += f"{var.kind} {var.dtype} {var.shape} on another"
+                yield NccError("NCC438", said, Place(value=var.name))
+    if any(names != arguments[0] for names in arguments):
+        yield NccError("NCC438", "the cores do not have the same inputs and outputs, in one order")
+
+
 LAWS = (
     Law("every_bundle_is_legal", every_bundle_is_legal, node=True),
     Law("every_stream_is_whole", every_stream_is_whole, node=True),
@@ -155,5 +174,6 @@ LAWS = (
     Law("variables_are_dense", variables_are_dense),
     Law("dmas_stay_inside_variables", dmas_stay_inside_variables),
     Law("queues_are_declared", queues_are_declared),
+    Law("shared_variables_agree", shared_variables_agree, together=True),
 )
 FACTS: tuple[Law, ...] = ()

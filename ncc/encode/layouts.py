@@ -185,6 +185,34 @@ LAYOUTS: dict[str, str] = {
         20 imm index_offset               28 imm pad_value
         2C T3D dst
     """,
+    # Our own choices, from here to CUSTOM_OPERAND: opcodes whose bytes nobody has written down.
+    "CORES": """
+        0C T4D src                        20 dtype in_dtype
+        21 dtype out_dtype                22 u8 nchan
+        2C T4D dst
+    """,
+    "BUFFER": """
+        0C T4D src                        20 dtype in_dtype
+        22 u8 nchan
+    """,
+    "STATE": """
+        20 dtype out_dtype                22 u8 nchan
+        2C T4D dst
+    """,
+    "UNIFORM": """
+        0C imm_src imm0_src               0D imm_src imm1_src
+        10 imm imm0                       14 imm imm1
+        21 dtype out_dtype                22 u8 nchan
+        2C T4D dst
+    """,
+    "CUSTOM": """
+        0C u8 function                    0D u8 tensors
+        10 u32 n                          14 u32 k
+    """,
+    "CUSTOM_OPERAND": """
+        0C T4D tensor                     20 dtype dtype
+        22 u8 nchan                       23 u8 number
+    """,
     # Synchronisation, registers, control
     "EVENTS": """
         20 u8 wait2_mode                  21 u8 wait2_idx

@@ -85,7 +85,8 @@ def one_side(f: Fields, side: str, tag: int) -> Iterator[Fault]:
     steps, nums = f.get(f"{side}_step", (0, 0)), f.get(f"{side}_num", (1, 1))
     if 0 in nums:
         yield 702, f"{side}_num is {nums}, and 0 is outside 1..65535", ""
-    if side == "dst" and any(n > 1 and not s for s, n in zip(steps, nums, strict=True)):
+    repeats = any(n > 1 and not s for s, n in zip(steps, nums, strict=True))
+    if side == "dst" and repeats and f.get("dge_op", 0) != 1:
         yield 729, "dst repeats with step 0", "only a source may"
 
 
@@ -117,11 +118,25 @@ def transpose(f: Fields, tags: tuple[int, int]) -> Iterator[Fault]:
 
 def extension(f: Fields, row: Row, gen: int, target: Target) -> Iterator[Fault]:
     rows, cols = f.get("tile_src_rows", 0), f.get("tile_src_cols", 0)
+    if not rows and not cols and (f.get("indirect_flags", 0) or f.get("compute_op", 0)):
+        yield from indexed(f)
+        return
     if rows != TILE_ROWS or not 1 <= cols <= 128:
         yield 729, f"the tile of an Extension is {rows} x {cols}", "16 rows, 1 to 128 columns"
     for name in ("indirect_flags", "index_channels", "compute_op"):
         if f.get(name, 0):
             yield 729, f"{name} of an Extension is {f[name]} and must be 0", ""
+
+
+def indexed(f: Fields) -> Iterator[Fault]:
+    """An extension with an index on one side, or that adds to the destination."""
+    flags, rows = f.get("indirect_flags", 0), f.get("index_channels", 0)
+    if f.get("compute_op", 0) > 1:
+        yield 729, f"compute_op of an Extension is {f['compute_op']}", "1 adds"
+    if flags & 3 == 3 or flags > 7:
+        yield 729, f"indirect_flags of an Extension is {flags}", "1 the source, 2 the destination"
+    if bool(flags & 3) != bool(rows) or rows > 128:
+        yield 729, f"an Extension with {rows} indices and indirect_flags {flags}", ""
 
 
 def named_queue(f: Fields, row: Row, gen: int, target: Target) -> Iterator[Fault]:

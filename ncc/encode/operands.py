@@ -13,10 +13,12 @@ from ncc.encode.codes import DTYPE
 from ncc.encode.values import f32_bits, word_of
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Imm, Inst, Loc, LocSet, Operand
-from ncc.ir.data import size_of
+from ncc.ir.data import DTYPES, size_of
+from ncc.ir.footprints import PSUM, SBUF, Rect
 from ncc.ir.isa import At, Dram
 from ncc.ir.walks import collapsed
 
+NARROW = tuple(d for d in DTYPES if size_of(d) <= 4)
 SPACES = {"SB": "sb", "PSUM": "psum"}
 
 
@@ -89,16 +91,40 @@ class Operands:
         var, base = self.variables[loc.name]
         return Dram(var, base + ap.offset * size_of(ap.dtype))
 
-    def scalar(self, inst: Inst, operand: Operand) -> tuple[int, bool]:
+    def rect(self, operand: Operand) -> Rect:
+        """The bytes of an access on chip, as a rectangle."""
+        assert isinstance(operand, Ap)
+        loc = self.owned[operand.loc][1]
+        at = self.address(loc, operand)
+        size = size_of(operand.dtype)
+        walk = [(step * size, num) for step, num in operand.ap[1:]]
+        low = at.byte + sum(min(0, step * (num - 1)) for step, num in walk)
+        high = at.byte + sum(max(0, step * (num - 1)) for step, num in walk) + size
+        plane = SBUF if loc.type == "SB" else PSUM
+        return Rect(plane, at.partition, at.partition + operand.ap[0][1], low, high)
+
+    def scalar(
+        self, inst: Inst, operand: Operand, dtypes: tuple[str, ...] = ("float32",)
+    ) -> tuple[int, bool]:
         """A per-partition scalar: 32 bits, and whether they are the address of a column."""
         if isinstance(operand, Imm):
             return number_bits(operand.value), False
-        if isinstance(operand, Ap):
+        if isinstance(operand, Ap) and operand.dtype in dtypes:
             loc = self.loc(inst, operand)
-            if loc.type == "SB" and operand.dtype == "float32":
+            if loc.type in SPACES:
                 return word_of(self.address(loc, operand)), True
-        said = "takes a scalar that is no fp32 column in SBUF and no immediate"
+        said = f"takes a scalar that is no {' or '.join(dtypes)} column on chip and no immediate"
         raise NccError("NCC606", said, inst.origin.place(inst.name))
+
+    def any_scalar(self, inst: Inst, operand: Operand) -> tuple[int, bool, int]:
+        """The same of any dtype up to 4 bytes, with its tag: some records have a field for that."""
+        word, pointed = self.scalar(inst, operand, NARROW)
+        return word, pointed, DTYPE[dtype_of(operand)]
+
+
+def dtype_of(operand: Operand) -> str:
+    """The element type of an operand; float32 for what has none."""
+    return operand.dtype if isinstance(operand, Ap) else "float32"
 
 
 def number_bits(value: float | int) -> int:
@@ -111,3 +137,13 @@ def raw_bits(value: float | int) -> int:
     if isinstance(value, int):
         return value & 0xFFFFFFFF
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
+
+
+def element_bits(value: float | int, dtype: str) -> int:
+    """The bits of one element of a dtype, low-aligned in 32."""
+    import numpy as np
+
+    from ncc import numerics
+
+    one = np.asarray([value]) if isinstance(value, int) else np.asarray([value], np.float32)
+    return int.from_bytes(numerics.cast(one, dtype).tobytes(), "little")

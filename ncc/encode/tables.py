@@ -140,22 +140,22 @@ OPCODES = """
 62 BatchNormAggregate S4D2_BN V 23      63 BatchNormGradAccumulate RAW V 23
 94 BatchNormGradAccumulate2 RAW V 23    64 BatchNormParamLoad RAW V 23
 8E BatchNormParamLoad2 RAW V 23         65 BatchNormBackProp S3S3D3_TT V 23
-66 LoadParameterRam RAW G 23            67 PoolBufferLoad RAW G 23
-68 Gather RAW G 23                      69 LoadMaskSelect MASK V 23
+66 LoadParameterRam RAW G 23            67 PoolBufferLoad BUFFER G 23
+68 Gather CORES G 23                      69 LoadMaskSelect MASK V 23
 6A StreamShuffle S4D4_TR V 23           6B StreamTranspose S4D4_TR V 23
 6C Max8 S4D2_BN V 23                    6D MatchValueLoad MATCH V 23
 6E FindIndex8 S4D2_BN V 23              6F MatchReplace8 S4D4_MR V 23
 70 TensorScalarImmLd RAW VG 23          71 TensorScalarImmLdBitvec RAW VG 23
 72 CopyPredicated S3S3D3_TT V 23        73 RoiAlign RAW G 23
 74 TensorScalarAddr RAW V 2             76 Rand RAW VG 23
-77 RandGetState RAW VG 23               78 RandSetState RAW VG 23
+77 RandGetState STATE VG 23               78 RandSetState BUFFER VG 23
 79 EmbeddingUpdate RAW G 23             7A LoadPoolArgument RAW G 23
 7B TensorDequantize RAW G 23            7C CrossLaneReduce S4D4_CR G 23
 7D CrossLaneReduceBitvec S4D4_CR G 23   7E Iota D4_IOTA G 23
 7F Dropout DROPOUT VG 23                81 JpegDecode RAW G 23
 82 TransposeBatchNormStats2 S4D2_BN V 23
 83 TransposeTensorReduce S4D4_TR V 23   84 TransposeTensorReduceBitvec S4D4_TR V 23
-85 CustomOpHeader RAW G 23              86 CustomOpPayload RAW G 23
+85 CustomOpHeader CUSTOM G 23              86 CustomOpPayload CUSTOM_OPERAND G 23
 92 AffineSelect S2D2_TS_AS GV 23        93 TransposeTensorScalar S3D3_TS V 23
 95 ModifyPoolConfig RAW G 23            96 Sort RAW G 23
 98 TensorScalarSelect RAW VG 23         99 CastPredicated S3S3D3_TT V 23
@@ -163,8 +163,8 @@ OPCODES = """
 9C TensorReduceRangeCheck RAW VG 23     9D ScalarTensorTensor S2S2D2_STT V 23
 9E ScalarTensorTensorBitvec S2S2D2_STT V 23
 B2 MoveShape RAW G 23                   BC RangeSelect S2D2_RS V 3
-BE GetSequenceBounds RAW G 23           E0 SparsityCompress RAW VG 3
-E1 SparsityCompressTag RAW VG 3         E2 Rand2 RAW VG 3
+BE GetSequenceBounds CORES G 3           E0 SparsityCompress RAW VG 3
+E1 SparsityCompressTag RAW VG 3         E2 Rand2 UNIFORM VG 3
 E5 TensorTensorScan S2S2D2_STT V 3      E6 TensorScalarCacheCumulative S3D3_TS V 3
 E7 IndirectCopy INDIRECT G 23           E8 CopyPredicatedScalar S3D3_CP_PRED_SCALAR V 3
 E9 DveReadIndices D4_MR V 3             EA SelectReduce S2S2D2_STT V 3
@@ -189,7 +189,7 @@ C8 TriggerCollective COLLECTIVE_OLD G 23
 C9 ReadVarAddr RAW * 23                 CA PseudoEmbeddingUpdate EMBEDDING * 23
 CB SendRecv SEND * 23                   CC BranchLabel LABEL * 23
 CD TensorStoreVar REG_TENSOR * 23       CE TensorLoadVar REG_TENSOR * 23
-CF DMASwapQueueSet SWAP * 23            D0 SetRngSeed RAW * 23
+CF DMASwapQueueSet SWAP * 23            D0 SetRngSeed BUFFER VG 23
 D1 FunctionBegin BEGIN * 23             D2 FunctionReturn NONE * 23
 D3 FunctionCall CALL * 23               D4 DmaDirect2d DIRECT2D * 23
 D5 SyncBarrier NONE * 23                D6 RangeCheck RAW * 23

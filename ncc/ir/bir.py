@@ -39,6 +39,7 @@ class Loc:
     live: tuple[int, int] | None = None  # first and last instruction, from `liveness` on
 
 
+SHARED = "InternalInterface"  # kind of a DRAM tensor that all cores know, and no caller
 CLASS = {"DRAM": "Tensor", "SB": "NeuronSBTensor", "PSUM": "NeuronPSUMTensor"}
 
 
@@ -51,10 +52,10 @@ def usual_class(of: LocSet) -> str:
 class LocSet:
     """A logical tensor (MemoryLocationSet); it owns its placements.
 
-    `kind` is the I/O role: ExternalInput, ExternalOutput, Const, Internal. `shape` is the tensor's,
-    slowest first: (blocks..., partitions, free...) on chip. `ring` marks a tile buffer whose
-    locations are written again on purpose; only an allocator that has no other way left takes it
-    apart into one location a value.
+    `kind` is the I/O role: ExternalInput, ExternalOutput, Const, Internal; InternalInterface is
+    what the cores of a program share. `shape` is the tensor's, slowest first: (blocks...,
+    partitions, free...) on chip. `ring` marks a tile buffer whose locations are written again on
+    purpose; only an allocator that has no other way left takes it apart into one location a value.
     """
 
     name: str
@@ -205,6 +206,17 @@ class Function:
 
 
 @attrs.frozen
+class File:
+    """A file beside the module, until what it holds has become part of it: the body of a kernel.
+
+    `content` is text (a BIR document), or bytes as `hex:` and their digits.
+    """
+
+    name: str
+    content: str
+
+
+@attrs.frozen
 class Module:
     """One virtual core's program. `name` is the program's; inputs and outputs are the sets of kind
     ExternalInput and ExternalOutput of the first function, in order."""
@@ -214,6 +226,7 @@ class Module:
     functions: tuple[Function, ...]
     queues: tuple[Queue, ...] = ()
     notes: tuple[tuple[str, Any], ...] = ()  # what an analysis measured: (key, number or word)
+    files: tuple[File, ...] = ()  # what the carriers of kernels name
 
     @property
     def main(self) -> Function:

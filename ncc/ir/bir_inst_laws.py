@@ -12,6 +12,7 @@ from typing import Any
 
 from ncc.errors import NccError, nearest
 from ncc.ir.bir import Ap, Imm, Inst, Loc, LocSet, Module, Reg, SymAp, Tile
+from ncc.ir.bir_kernel_laws import shapes
 from ncc.ir.bir_keys import ALU_OPS, EDGES, FUNCTIONS
 from ncc.ir.bir_matmul_laws import fault, product, spans
 from ncc.ir.bir_opcodes import ENGINES, OPCODES, Row, key
@@ -51,10 +52,6 @@ ALIKE = {
     "Load": 1,
     "Save": 1,
     "DMACopy": 1,
-    "Activation": 1,
-    "TensorScalar": 1,
-    "TensorScalarPtr": 1,
-    "TensorTensor": 2,
     "Reciprocal": 1,
 }
 IMMEDIATES = {d for d in DTYPES if "int" in d} | {"bfloat16", "float16", "float32"}
@@ -145,6 +142,7 @@ def inst_faults(inst: Inst, module: Module, target: Target) -> Iterator[NccError
         found = (
             form(inst, row, target)
             or operands(inst, row, known)
+            or shapes(inst, target)
             or walks(inst, target)
             or (product(inst, known.rows, target) if row.family == "matmul" else None)
             or sources(inst, known, target)
@@ -319,7 +317,7 @@ def symbolic(inst: Inst, operand: SymAp | Tile, of: LocSet) -> NccError | None:
 def walks(inst: Inst, target: Target) -> NccError | None:
     """What is read element by element has as many elements as what is written."""
     alike = ALIKE.get(inst.opcode)
-    if not alike or not inst.outs:
+    if not alike or not inst.outs or (inst.opcode == "DMACopy" and key(inst, "mode") == "CCE"):
         return None
     out = inst.outs[0]
     if not isinstance(out, Ap):
@@ -340,7 +338,8 @@ def walks(inst: Inst, target: Target) -> NccError | None:
 
 
 def sources(inst: Inst, known: Known, target: Target) -> NccError | None:
-    """At most one tensor comes from PSUM; a DMA converts nothing; an immediate bias is rare."""
+    """At most one tensor comes from PSUM; loads and saves convert nothing, only a DMACopy does; an
+    immediate bias is rare."""
     if len(inst.ins) > 1:
         psum = [x for x in inst.ins if isinstance(x, Ap) and known.rows[x.loc][0] == "P"]
         wide = [x for x in psum if elements(x.ap[1:]) > 1]
@@ -349,14 +348,12 @@ def sources(inst: Inst, known: Known, target: Target) -> NccError | None:
             return fault("NCC419", inst, said, "copy one to SBUF first")
         if inst.opcode == "Activation" and isinstance(inst.ins[1], Imm):
             func = key(inst, "func")
-            if target.level < 30 and func not in ("Copy", "Reciprocal"):
+            if target.level < 30 and func not in ("Copy", "Reciprocal") and inst.ins[1].value:
                 said = f"{target.name} takes an immediate bias with Copy and Reciprocal, not {func}"
                 return fault("NCC428", inst, said, "give the bias as a column")
-    if inst.opcode in ("Load", "Save", "DMACopy") and inst.ins and inst.outs:
+    if inst.opcode in ("Load", "Save") and inst.ins and inst.outs:
         source, result = inst.ins[0], inst.outs[0]
         if isinstance(source, Ap) and isinstance(result, Ap) and source.dtype != result.dtype:
             said = f"{inst.opcode} copies {source.dtype} to {result.dtype}; a DMA converts nothing"
             return fault("NCC413", inst, said)
-    if inst.opcode == "TensorScalar" and key(inst, "op0") == "bypass" != key(inst, "op1"):
-        return fault("NCC427", inst, f"op0 is bypass, so op1 cannot be {key(inst, 'op1')}")
     return None

@@ -35,16 +35,23 @@ from ncc.ir.bir import (
 )
 from ncc.ir.bir_keys import MATMUL
 from ncc.ir.bir_opcodes import OPCODES
+from ncc.ir.core import Cores
 
 CONVERTER = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
 SPELLED = [k for k in MATMUL if k not in ("weights_loaded", "accumulate", "accumulate_over")]
 WORDS = {"inf": inf, "-inf": -inf, "nan": nan}
 
 
-def to_json(module: Module, header: str = "") -> str:
-    """The module's canonical document; with the header of its stage, both in one object."""
-    made = document(module)
-    held = {"ncc": header, "module": made} if header else made
+def to_json(program: Module | Cores, header: str = "") -> str:
+    """The program's canonical document; with the header of its stage, both in one object. That of
+    several cores is a list of their documents, as `cores`."""
+    held: dict[str, Any]
+    if isinstance(program, Cores):
+        held = {"cores": [document(x, core) for core, x in enumerate(program.modules)]}
+        held |= {"ncc": header} if header else {}
+    else:
+        made = document(program)
+        held = {"ncc": header, "module": made} if header else made
     return json.dumps(held, indent=2, sort_keys=True, allow_nan=False) + "\n"
 
 
@@ -61,13 +68,27 @@ def from_json(text: str, file: str = "") -> Module:
     return DocumentReader(file).module(_parsed(text, file))
 
 
+def program_from_json(text: str, file: str = "") -> Module | Cores:
+    """The program of a document, which may be `{"cores": [...]}`, maybe with `"ncc"`."""
+    from ncc.ir.bir_json_reader import DocumentReader
+
+    given = _parsed(text, file)
+    if not isinstance(given, dict) or "cores" not in given:
+        return DocumentReader(file).module(given)
+    held = cast("dict[str, Any]", given)
+    if set(held) - {"cores", "ncc"} or not isinstance(held["cores"], list) or not held["cores"]:
+        raise NccError("NCC426", "`cores` is a list of documents, alone but for `ncc`", Place(file))
+    documents = cast("list[Any]", held["cores"])
+    return Cores(tuple(DocumentReader(file).module(one) for one in documents))
+
+
 def _parsed(text: str, file: str) -> Any:
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, value in items:
-            if key in found:
-                raise NccError("NCC402", f"the key {key} stands twice in one object", Place(file))
-            found[key] = value
+        found = dict(items)
+        if len(found) < len(items):
+            keys = [key for key, _ in items]
+            twice = next(key for n, key in enumerate(keys) if key in keys[:n])
+            raise NccError("NCC402", f"the key {twice} stands twice in one object", Place(file))
         return found
 
     try:
@@ -82,9 +103,9 @@ def _parsed(text: str, file: str) -> Any:
 # ---- writing ------------------------------------------------------------------------------------
 
 
-def document(module: Module) -> dict[str, Any]:
+def document(module: Module, core: int = 0) -> dict[str, Any]:
     """The module as plain dictionaries, lists and numbers."""
-    attributes: dict[str, Any] = {"neuron_core_id": 0, "program": module.name}
+    attributes: dict[str, Any] = {"neuron_core_id": core, "program": module.name}
     if module.notes:
         attributes["notes"] = [[name, plain(value)] for name, value in module.notes]
     made: dict[str, Any] = {
@@ -95,6 +116,8 @@ def document(module: Module) -> dict[str, Any]:
     }
     if module.queues:
         made["queues"] = [CONVERTER.unstructure(queue) for queue in module.queues]
+    if module.files:
+        made["files"] = [{"content": x.content, "name": x.name} for x in module.files]
     return made
 
 

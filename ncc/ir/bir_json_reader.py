@@ -12,6 +12,7 @@ from ncc.ir.affine import Affine, Floor, Least, Mod, affine
 from ncc.ir.bir import (
     Ap,
     Block,
+    File,
     Function,
     Imm,
     Inst,
@@ -41,12 +42,19 @@ INST_SAYS_NOTHING = (
 )
 
 
+def on_bits(given: Json) -> bool:
+    """Whether an instruction works on bits: its constants are whole numbers, as they are."""
+    ops = [str(given.get(key, "")) for key in ("op0", "op1")]
+    return any(op.startswith("bitwise") or "shift" in op for op in ops)
+
+
 class DocumentReader:
     """One reading; `where` is the way to the object at hand, for errors."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.where: list[str] = []
+        self.origins: dict[tuple[str, int, str], Origin] = {}
 
     def fail(self, code: str, said: str, hint: str = "") -> NoReturn:
         raise NccError(code, said, Place(self.file, value=".".join(self.where)), hint)
@@ -84,8 +92,11 @@ class DocumentReader:
         return tuple(found)
 
     def numbers(self, items: Any, what: str) -> tuple[int, ...]:
-        if not isinstance(items, list) or any(type(x) is not int for x in cast(list[Any], items)):
+        if not isinstance(items, list):
             self.fail("NCC426", f"{what} is no list of integers")
+        for x in cast(list[Any], items):
+            if type(x) is not int:
+                self.fail("NCC426", f"{what} is no list of integers")
         return tuple(cast(list[int], items))
 
     # ---- containers -----------------------------------------------------------------------------
@@ -101,6 +112,7 @@ class DocumentReader:
             "arch": str,
             "functions": list,
             "queues": [],
+            "files": [],
             "attributes": {},
         }
         silent = ("nki_functions", "revision", "archRev", "artifact_path", "artifact_info")
@@ -115,7 +127,12 @@ class DocumentReader:
         queues = self.each(got["queues"], "queues", self.queue)
         notes = tuple((name, self.key(value, 0)) for name, value in attributes.get("notes", []))
         name = attributes.get("program", functions[0].name)
-        return Module(name, got["arch"], functions, queues, notes)
+        files = self.each(got["files"], "files", self.held)
+        return Module(name, got["arch"], functions, queues, notes, files)
+
+    def held(self, given: Any) -> File:
+        got = self.take(given, "a file", {"name": str, "content": str}, ())
+        return File(got["name"], got["content"])
 
     def queue(self, given: Any) -> Queue:
         try:
@@ -226,7 +243,12 @@ class DocumentReader:
         }
         header = {k: v for k, v in cast(Json, given).items() if k in wanted or k not in own}
         got = self.take(header, opcode, wanted, INST_SAYS_NOTHING)
-        keys = {k: self.key(v, own[k]) for k, v in cast(Json, given).items() if k in own}
+        bits = on_bits(cast(Json, given))
+        keys = {
+            k: self.key(v, None if bits and k.startswith("const") else own[k])
+            for k, v in cast(Json, given).items()
+            if k in own
+        }
         axis: Json = got["LoopAxis"]
         if axis:
             axis = self.take(axis, "LoopAxis", {"name": str, "lb": int, "ub": int, "stride": 1}, ())
@@ -286,7 +308,10 @@ class DocumentReader:
             return NOWHERE
         wanted = {"file": "", "line": 0, "pass": ""}
         got = self.take(given, "debug", wanted, ("origin_op",))
-        return Origin(got["file"], got["line"], 0, (got["pass"],) if got["pass"] else ())
+        key = got["file"], got["line"], got["pass"]
+        if key not in self.origins:  # many nodes come from one line: they share its origin
+            self.origins[key] = Origin(key[0], key[1], 0, (key[2],) if key[2] else ())
+        return self.origins[key]
 
     # ---- operands and expressions ---------------------------------------------------------------
 

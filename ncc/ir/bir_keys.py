@@ -32,6 +32,15 @@ MATMUL: dict[str, Any] = {
 START, STOP, ACCUMULATE = 1, 2, 4
 DMA: dict[str, Any] = {"queue": "", "dge_type": "None", "duplicate": False}
 MOVE: dict[str, Any] = {**DMA, "dma_qos": "Unassigned", "can_read_uninit": False}
+# `index_scale` (elements a value of the index counts), `index_limit` (values that are inside) and
+# `oob_is_err` are ncc's own
+INDIRECT: dict[str, Any] = {
+    **MOVE,
+    "runtime_semaphore_wait_value": 0,
+    "index_scale": 1,
+    "index_limit": 0,
+    "oob_is_err": True,
+}
 ACTIVATE: dict[str, Any] = {
     "func": "Unknown",
     "scale": 1.0,
@@ -102,6 +111,7 @@ CUSTOM: dict[str, Any] = {
     "srcsShape": (),
     "dstsShape": (),
     "is_builtin": False,
+    "arguments": (),  # ncc's own: numbers that a function of its library takes
 }
 LIBRARY: dict[str, Any] = {
     **SCRATCH,
@@ -136,6 +146,8 @@ KLIR: dict[str, Any] = {
     "func_args": (),
     "func_outs": (),
     "enable_device_dump": False,
+    "lnc_size": 1,  # ncc's own: for how many cores the kernel was traced
+    "core": -1,  # ncc's own: the one of them that runs it here; -1 for all
     "address_rotation_scope_val": 0,
 }
 RANGE: dict[str, Any] = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ncc.errors import NccError, Place, listed, nearest
-from ncc.ir import bir_memory_laws, bir_order_laws, bir_stream_laws
+from ncc.ir import bir_core_laws, bir_memory_laws, bir_order_laws, bir_stream_laws
 from ncc.ir.bir import Ap, Block, Inst, LocSet, Module, SymAp, Tile
 from ncc.ir.bir_inst_laws import NOTHING, inst_faults, placement_key
 from ncc.ir.bir_opcodes import OPCODES
@@ -249,6 +249,10 @@ def _has_flag(inst: Inst) -> bool:
     return bool(inst.keys) and "accumulation_flag" in dict(inst.keys)
 
 
+def _kernel(inst: Inst) -> bool:
+    return OPCODES[inst.opcode].family == "kernel"
+
+
 def _unbound(inst: Inst) -> bool:
     for operand in (*inst.ins, *inst.outs):
         if type(operand) is not Ap and isinstance(operand, Tile):
@@ -278,8 +282,19 @@ LAWS: tuple[Law, ...] = (
     ),
     Law("blocks_end_with_a_terminator", blocks_end_with_a_terminator, reads=_blocks),
     Law("loop_variables_are_bound", loop_variables_are_bound, reads=_loops),
+    *bir_core_laws.LAWS,
 )
 FACTS: tuple[Law, ...] = (
+    Law(
+        "no_carrier_is_left",
+        _whole("NCC391", lambda x: x.opcode == "NKIKLIRKernel", "is still a carrier"),
+        reads=_blocks,
+    ),
+    Law(
+        "no_kernel_is_left",
+        _whole("NCC394", _kernel, "{opcode} is still the call of a kernel"),
+        reads=_blocks,
+    ),
     Law(
         "no_matmul_has_a_flag",
         _whole("NCC424", _has_flag, "has an accumulation_flag before mm-acc-flags sets them"),
@@ -310,6 +325,7 @@ FACTS: tuple[Law, ...] = (
         _whole("NCC423", _symbolic, "{opcode} still has an operand with loop variables"),
         reads=_blocks,
     ),
+    *bir_core_laws.FACTS,
     *bir_memory_laws.FACTS,
     *bir_order_laws.FACTS,
     *bir_stream_laws.FACTS,

@@ -202,11 +202,11 @@ def tiles_are_aligned(module: Module, target: Target) -> Iterator[NccError]:
         said = ""
         if loc.runtime_reserved:
             continue
-        if loc.addr % unit:
+        if loc.addr % unit and not (loc.pinned and unit < WIDE):
             said = f"starts at byte {loc.addr}, which is no multiple of {unit}"
         elif end > target.sbuf_usable:
             said = f"ends at byte {end}, and {target} has {target.sbuf_usable}"
-        elif not may_start(loc.base, loc.dims[0]):
+        elif not loc.pinned and not may_start(loc.base, loc.dims[0]):
             said = f"has {loc.dims[0]} partitions from {loc.base} on, where they may not start"
         if said:
             yield NccError("NCC522", said, of.origin.place(loc.name))

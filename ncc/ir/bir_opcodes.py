@@ -4,7 +4,8 @@ An opcode is not a class: what passes, laws, interpreter, JSON and encoder want 
 a column here. A position's letters say which operands it takes: `S` in SBUF, `P` in PSUM, `D` in
 DRAM, `I` an immediate, `R` a register; a closing `*` repeats the last position. The engines are
 those whose stream may hold the instruction (the ISA reference's table 4.3); `DMA` means that no
-trigger is chosen yet.
+trigger is chosen yet. What the operands of an opcode are, in their order, and what is computed from
+them: `ncc.ir.bir_operands`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ncc.ir.bir_keys import (
     COPY,
     CUSTOM,
     DMA,
+    INDIRECT,
     KLIR,
     LIBRARY,
     MATMUL,
@@ -107,7 +109,8 @@ OPCODES: dict[str, Row] = {
     "AbstractCopy": _row(
         3, "Q", "SPD", "SPD", {"dma_qos": "Unassigned", "transpose": False}, family="generic"
     ),
-    "Activation": _row(4, "A", "SP SPI", "SP", ACTIVATE, least=1, free=3),
+    # a third operand is a column of scales, ncc's own
+    "Activation": _row(4, "A", "SP SPI SP", "SP", ACTIVATE, least=1, free=3),
     "ReadActivationAccumulator": _row(5, "A", "", "SP"),
     "LoadActFuncSet": _row(6, "A", keys={"act_func_set_id": 0}),
     "MatmultBase": _row(7, "T", "S S", "P", MATMUL, family="matmul", free=3, abstract=True),
@@ -133,7 +136,10 @@ OPCODES: dict[str, Row] = {
     "TensorCopy": _row(23, "VGA", "SP", "SP", {"can_read_uninit": False}),
     "TensorCopyDynamicSrc": _row(24, "VG", "SP SR*", "SP", {"scale": 1, "can_read_uninit": False}),
     "TensorCopyDynamicDst": _row(25, "VG", "SP SR*", "SP", {"scale": 1, "can_read_uninit": False}),
-    "IndirectCopy": _row(26, "G", "S S", "S", {"num_valid_indices": 0}),
+    # `num_elem_per_idx` is ncc's own
+    "IndirectCopy": _row(
+        26, "G", "S S", "S", {"num_valid_indices": 0, "num_elem_per_idx": 1}
+    ),
     "TensorReduce": _row(
         27,
         "VG",
@@ -146,7 +152,10 @@ OPCODES: dict[str, Row] = {
     "TensorScalarCache": _row(
         30, "V", "SP SPI SPI", "SP", {**SCALARS, "mode": "Reduce", "acc": "Idle"}, least=2, free=3
     ),
-    "TensorTensor": _row(31, "VG", "SP SP", "SP", {"op": "bypass", "acc": "Idle"}, free=3),
+    # `integer` is ncc's own: Pool's operations on integers themselves
+    "TensorTensor": _row(
+        31, "VG", "SP SP", "SP", {"op": "bypass", "acc": "Idle", "integer": False}, free=3
+    ),
     "DMACopy": _row(32, "Q", "SD*", "SD", COPY, family="dma"),
     "GPSIMDSB2SB": _row(33, "G", "S", "S", level=30),
     "BNStats": _row(34, "V", "SP", "SP", {"apply_transpose": False}),
@@ -154,25 +163,21 @@ OPCODES: dict[str, Row] = {
     "BNGradients": _row(36, "V", "SP*", "SP*"),
     "BNBackprop": _row(37, "V", "SP*", "SP*", {"total_elements": 0}),
     "BNBackprop2": _row(38, "V", "SP*", "SP*", {"total_elements": 0}),
-    "StreamShuffle": _row(39, "V", "S", "S", {"mask": ()}),
+    "StreamShuffle": _row(39, "V", "SP", "SP", {"mask": ()}),
     "StreamTranspose": _row(40, "V", "SP", "SP"),
     "ReadVarAddr": _row(41, "Q", "D", "S", DMA, family="dma"),
     "GenericIndirectLoad": _row(42, "Q", "SD*", "S", {**DMA, "indirect_dims": ()}, family="dma"),
-    "IndirectLoad": _row(
-        43, "Q", "SD*", "S", {**DMA, "runtime_semaphore_wait_value": 0}, family="dma"
-    ),
+    "IndirectLoad": _row(43, "Q", "D S", "S", INDIRECT, family="dma"),
     "GenericIndirectSave": _row(
         44, "Q", "SD*", "D", {**DMA, "indirect_dims": (), "op": "bypass"}, family="dma"
     ),
-    "IndirectSave": _row(
-        45, "Q", "SD*", "D", {**DMA, "runtime_semaphore_wait_value": 0}, family="dma"
-    ),
+    "IndirectSave": _row(45, "Q", "S S", "D", INDIRECT, family="dma"),
     "IndirectSaveAccumulate": _row(
         46,
         "Q",
-        "SD*",
+        "S S",
         "D",
-        {**DMA, "num_indices": 0, "entry_step_elements": 0, "op": "add"},
+        {**INDIRECT, "num_indices": 0, "entry_step_elements": 0, "op": "add"},
         family="dma",
     ),
     "Collective": _row(47, "G", "SD*", "SD*", {"queue": ""}, family="collective", abstract=True),
@@ -215,7 +220,7 @@ OPCODES: dict[str, Row] = {
         "SP",
         {"random_algorithm": "LFSR", "rand_num_steps": 0, "distribution": "Raw", "params": ()},
     ),
-    "Iota": _row(61, "G", "", "SP", {"base": 0, "pattern": (), "channel_multiplier": 0}),
+    "Iota": _row(61, "G", "", "S", {"base": 0, "pattern": (), "channel_multiplier": 0}),
     "TensorScalarAffineSelect": _row(
         62,
         "G",
@@ -228,10 +233,11 @@ OPCODES: dict[str, Row] = {
             "compare_op": "bypass",
             "fill_value": 0.0,
         },
+        free=2,
     ),
-    "RangeSelect": _row(63, "V", "SP SPI SPI", "SP*", RANGE, level=30),
+    "RangeSelect": _row(63, "V", "SP SPI SPI", "SP", RANGE, free=2, level=30),
     "GetSequenceBounds": _row(64, "G", "S", "S", level=30),
-    "Dropout": _row(65, "VG", "SP SPI*", "SP", {"is_keep_threshold": False}),
+    "Dropout": _row(65, "VG", "SP SPI", "SP", {"is_keep_threshold": False}, free=3),
     "GetCurProcessingRankID": _row(
         66, "*", "", "R", {"iter_id": 0, "channel_id": 0, "stream_id": 0, "replica_groups": ()}
     ),
@@ -288,7 +294,7 @@ OPCODES: dict[str, Row] = {
     "SwitchQueueInstance": _row(85, "*", keys={"queue": "", "instance": 0, "no_rearm": False}),
     "ResetQueueInstance": _row(86, "*", keys={"queue": "", "instance": 0}),
     "CoreBarrier": _row(
-        87, "*", keys={"runtime_semaphore": 0, "id": 0, "cores": ()}, family="sync", level=30
+        87, "*", "D*", "D*", {"runtime_semaphore": 0, "id": 0, "cores": ()}, family="sync", level=30
     ),
     "Max": _row(88, "V", "SP", "SP"),
     "MaxIndex": _row(89, "V", "SP SP", "SP"),
@@ -308,7 +314,10 @@ OPCODES: dict[str, Row] = {
     "ActivationReadAccumulator": _row(101, "A", "", "SP"),
     "DveReadAccumulator": _row(102, "V", "", "SP", {"negated": False}),
     "Exponential": _row(103, "V", "SP SPI", "SP", {"reduce_cmd": "Idle"}, least=1, level=40),
-    "NonzeroWithCount": _row(104, "G", "S", "S*", level=30),
+    # both keys are ncc's own
+    "NonzeroWithCount": _row(
+        104, "G", "S", "S", {"index_offset": 0, "padding_val": -1}, free=3, level=30
+    ),
     "Loop": _row(105, "", family="region"),
     "DynamicForLoop": _row(106, "", family="region"),
     "DMABlock": _row(107, "Q", keys=BLOCK, family="region"),

@@ -31,6 +31,7 @@ from ncc.ir.footprints import (
     is_copying_transpose,
     key_of,
     meets,
+    same_bytes,
     window,
 )
 from ncc.target import Target
@@ -138,7 +139,11 @@ class _Cells:
 
     def put(self, rect: Rect, state: str, name: str) -> None:
         for bank in range(rect.c0 // BANK, (rect.c1 - 1) // BANK + 1):
-            kept = [cell for cell in self.banks.get(bank, ()) if not covers(rect, cell[0])]
+            kept = [
+                cell
+                for cell in self.banks.get(bank, ())
+                if not (covers(rect, cell[0]) or same_bytes(rect, cell[0]))
+            ]
             self.banks[bank] = [*kept, (rect, state, name)]
 
 

@@ -12,6 +12,7 @@ from ncc.ir.affine import Affine, Index, Least, read_index
 from ncc.ir.bir import (
     Ap,
     Block,
+    File,
     Function,
     Imm,
     Inst,
@@ -238,6 +239,9 @@ class Reader:
         queues: list[Queue] = []
         while self.next_is(1, "queue"):
             queues.append(self.node(Queue))
+        files: list[File] = []
+        while self.next_is(1, "file"):
+            files.append(self.node(File))
         functions: list[Function] = []
         while self.next_is(1, "func"):
             functions.append(self.function())
@@ -245,7 +249,8 @@ class Reader:
             self.fail(f"cannot place {self.lines[self.at].strip()[:60]!r} here")
         if not functions:
             self.fail("a module needs a function")
-        return Module(shell.name, shell.arch, tuple(functions), tuple(queues), tuple(notes))
+        parts = tuple(functions), tuple(queues), tuple(notes), tuple(files)
+        return Module(shell.name, shell.arch, *parts)
 
     def function(self) -> Function:
         shell: Function = self.node(Function, sets=(), blocks=())

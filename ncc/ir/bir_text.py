@@ -29,6 +29,7 @@ import attrs
 from ncc.ir.bir import (
     Ap,
     Block,
+    File,
     Function,
     Imm,
     Inst,
@@ -47,11 +48,13 @@ from ncc.ir.text import show_value
 # what a field's line does not say, because it is a node of its own or stands elsewhere in the line
 APART = {
     *("origin", "locs", "sets", "blocks", "insts", "functions", "queues", "notes"),
+    "files",
     *("ins", "outs", "keys", "deps", "waits", "updates"),
 }
 HEADS: dict[type[Any], str] = {
     Module: "module",
     Queue: "queue",
+    File: "file",
     Function: "func",
     LocSet: "set",
     Loc: "loc",
@@ -121,6 +124,8 @@ class Printer:
             self.line(1, ("note", f"{name}={show_value(value)}"))
         for queue in module.queues:
             self.node(1, queue)
+        for file in module.files:
+            self.node(1, file)
         for func in module.functions:
             self.node(1, func)
             for each in func.sets:

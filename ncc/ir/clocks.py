@@ -19,7 +19,9 @@ SEMAPHORES = {engine: n for n, engine in enumerate(ENGINES)} | {
     queue: 8 + n for n, queue in enumerate(QUEUES.values())
 }  # fixed numbers (ISA reference 1.2)
 UNITS = {unit: n for n, unit in enumerate(SEMAPHORES)}
-DMAS = frozenset(("Load", "Save", "DMACopy"))
+DMAS = frozenset(
+    ("Load", "Save", "DMACopy", "IndirectLoad", "IndirectSave", "IndirectSaveAccumulate")
+)
 SILENT = frozenset(("Exit", "EventSemaphore", "LoadActFuncSet"))  # they bump no counter
 WAITS = {"EventSemaphore": 2}  # how many a record holds; 1 elsewhere (ISA reference 1.3)
 

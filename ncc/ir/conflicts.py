@@ -11,16 +11,16 @@ an edge orders nothing new and costs no wait.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from ncc.ir.bir import Module, with_insts
 from ncc.ir.bir_change import with_deps
 from ncc.ir.core import unchanged
-from ncc.ir.footprints import DRAM, FLAT, Access, Places, Rect, runs_meet
+from ncc.ir.footprints import DRAM, FLAT, Access, Holes, Places, Rect, runs_meet, same_bytes
 
 # rank of a kind of edge: the stronger one stays where a pair has two reasons
 STRENGTH = {"Ordered": 1, "Anti": 2, "Output": 3, "Flow": 4}
 
-Entry = tuple[Rect, int]  # what of an access lies in a cell, and whose it is
 Cell = tuple[int, int, int]
 Parts = tuple[tuple[Cell, Rect], ...]
 
@@ -52,24 +52,69 @@ class Cells:
                 yield (plane, row, column), Rect(plane, top, bottom, left, right, runs)
 
 
-def _readers(entries: Sequence[Entry], rect: Rect, found: dict[int, str], me: int) -> None:
+class Layer:
+    """What of one kind of access lies in a cell: whose it is, by the bytes, the latest last."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: dict[Any, tuple[Rect, list[int]]] = {}
+
+    def add(self, rect: Rect, me: int) -> None:
+        """One more access beside those of the same bytes."""
+        key = _bytes(rect, me)
+        if entry := self.found.get(key):
+            entry[1].append(me)
+        else:
+            self.found[key] = rect, [me]
+
+    def put(self, rect: Rect, me: int) -> None:
+        """One access instead of all that it hides."""
+        self.hide(rect)
+        self.found[_bytes(rect, me)] = rect, [me]
+
+    def hide(self, rect: Rect) -> None:
+        """Forget what lies behind a write."""
+        found = self.found
+        _, r0, r1, c0, c1, runs = rect
+        if runs is not None:
+            found.pop(_bytes(rect, -1), None)
+            return
+        gone = [
+            key
+            for key, (other, _) in found.items()
+            if other[1] >= r0 and other[2] <= r1 and other[3] >= c0 and other[4] <= c1
+        ]
+        for key in gone:
+            del found[key]
+
+
+def _bytes(rect: Rect, me: int) -> Any:
+    """What is equal for rectangles that are surely the same bytes."""
+    runs = rect[5]
+    if runs or runs is None:
+        return rect
+    return (rect, id(runs)) if type(runs) is Holes else (rect, -1, me)
+
+
+def _readers(layer: Layer, rect: Rect, found: dict[int, str], me: int) -> None:
     """Note in `found` everybody in a cell who read a byte of `rect`, unless they wrote one too."""
     _, r0, r1, c0, c1, runs = rect
-    for other, who in entries:
+    for other, whose in layer.found.values():
         _, top, bottom, left, right, holes = other
-        if top < r1 and r0 < bottom and left < c1 and c0 < right and who != me:
+        if top < r1 and r0 < bottom and left < c1 and c0 < right:
             if (runs is not None or holes is not None) and not runs_meet(runs, holes, rect, other):
                 continue
-            found.setdefault(who, "Anti")  # an Output of the same pair is stronger
+            for who in whose:
+                if who != me:
+                    found.setdefault(who, "Anti")  # an Output of the same pair is stronger
 
 
-def _reaching(
-    entries: Sequence[Entry], rect: Rect, found: dict[int, str], kind: str, me: int
-) -> None:
+def _reaching(layer: Layer, rect: Rect, found: dict[int, str], kind: str, me: int) -> None:
     """Note in `found` the writers whose bytes `rect` meets, the latest first: behind a write that
     covers all of it no older one is left to meet, and that write came after them itself."""
     _, r0, r1, c0, c1, runs = rect
-    for other, who in reversed(entries):
+    for other, (who,) in reversed(layer.found.values()):
         _, top, bottom, left, right, holes = other
         if top < r1 and r0 < bottom and left < c1 and c0 < right:
             if (runs is not None or holes is not None) and not runs_meet(runs, holes, rect, other):
@@ -78,34 +123,25 @@ def _reaching(
                 found[who] = kind
             if holes is None and top <= r0 and r1 <= bottom and left <= c0 and c1 <= right:
                 return
-
-
-def _left(entries: Sequence[Entry], rect: Rect) -> list[Entry]:
-    """What of a cell a write does not cover."""
-    _, r0, r1, c0, c1, runs = rect
-    if runs is not None:
-        return list(entries)
-    return [
-        entry
-        for entry in entries
-        if entry[0][1] < r0 or entry[0][2] > r1 or entry[0][3] < c0 or entry[0][4] > c1
-    ]
+            if runs is not None and same_bytes(rect, other):
+                return
 
 
 def flows(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
     """For each instruction the earlier ones whose bytes it reads: reaching definitions."""
     cells = Cells(places)
-    writers: dict[Cell, list[Entry]] = {}
+    writers: dict[Cell, Layer] = {}
     result: list[dict[int, str]] = []
     for me, (reads, writes) in enumerate(accesses):
         found: dict[int, str] = {}
         for cell, part in cells.of(reads):
-            if entries := writers.get(cell):
-                _reaching(entries, part, found, "Flow", me)
+            if layer := writers.get(cell):
+                _reaching(layer, part, found, "Flow", me)
         for cell, part in cells.of(writes):
-            kept = _left(writers.get(cell, ()), part)
-            kept.append((part, me))
-            writers[cell] = kept
+            layer = writers.get(cell)
+            if layer is None:
+                layer = writers[cell] = Layer()
+            layer.put(part, me)
         result.append(found)
     return result
 
@@ -113,25 +149,25 @@ def flows(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
 def clashes(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
     """For each instruction the earlier ones that read (Anti) or wrote (Output) what it writes."""
     cells = Cells(places)
-    readers: dict[Cell, list[Entry]] = {}
-    writers: dict[Cell, list[Entry]] = {}
+    readers: dict[Cell, Layer] = {}
+    writers: dict[Cell, Layer] = {}
     result: list[dict[int, str]] = []
     for me, (reads, writes) in enumerate(accesses):
         found: dict[int, str] = {}
         for cell, part in cells.of(writes):
-            older = writers.get(cell, ())
+            older = writers.get(cell)
+            if older is None:
+                older = writers[cell] = Layer()
             _reaching(older, part, found, "Output", me)
-            kept = _left(older, part)
-            kept.append((part, me))
-            writers[cell] = kept
+            older.put(part, me)
             if seen := readers.get(cell):
                 _readers(seen, part, found, me)
-                readers[cell] = _left(seen, part)
+                seen.hide(part)
         for cell, part in cells.of(reads):
-            if seen := readers.get(cell):
-                seen.append((part, me))
-            else:
-                readers[cell] = [(part, me)]
+            seen = readers.get(cell)
+            if seen is None:
+                seen = readers[cell] = Layer()
+            seen.add(part, me)
         result.append(found)
     return result
 

@@ -39,6 +39,35 @@ class Origin:
 NOWHERE = Origin()
 
 
+@attrs.frozen
+class Cores:
+    """A program of several cores that run together: one module a core, core 0 first.
+
+    Only where it is split, packed and run does anybody ask for the cores together. Everything else
+    (passes, laws, text, pictures) knows one module and is applied to each of them.
+    """
+
+    modules: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        found: str = self.modules[0].name
+        return found
+
+
+def modules_of(program: Any) -> tuple[Any, ...]:
+    """The modules of a program: one, or one a core."""
+    return program.modules if isinstance(program, Cores) else (program,)
+
+
+def each(program: Any, change: Callable[[Any], Any]) -> Any:
+    """The program after a change of each of its modules; the same object when none changed."""
+    if not isinstance(program, Cores):
+        return change(program)
+    new = tuple(map(change, program.modules))
+    return program if unchanged(new, program.modules) else Cores(new)
+
+
 def unchanged(new: Sequence[object], old: Sequence[object]) -> bool:
     """Whether both hold the very same objects. Then a pass gives back the node that it was given,
     and no law is asked about it again."""
@@ -53,6 +82,7 @@ class Law:
     a node that passed is not asked again while the compilation lasts. A *whole* law looks at the
     module and must be linear; when `reads` is given and returns the very same objects (`is`) as the
     last time the law passed, it is not asked again.
+    A law that holds *together* is about all cores: it gets the program as it is.
     `check` yields one complaint after the other; each is an NccError that is ready to raise.
     """
 
@@ -60,6 +90,7 @@ class Law:
     check: Callable[..., Iterator[NccError]]  # (module, target) or (node, module, target)
     node: bool = False
     reads: Callable[[Any], tuple[Any, ...]] | None = None
+    together: bool = False
 
     @property
     def printed(self) -> str:

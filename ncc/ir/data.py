@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import attrs
@@ -37,6 +38,7 @@ def size_of(dtype: str) -> int:
     return DTYPES[dtype][1]
 
 
+@cache
 def numpy_type(dtype: str) -> np.dtype[np.generic]:
     """The numpy (or ml_dtypes) type that holds this dtype."""
     import ml_dtypes

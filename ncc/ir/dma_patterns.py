@@ -7,6 +7,7 @@ from ncc.ir.bir import Ap, Inst
 from ncc.ir.data import size_of
 from ncc.ir.dma_runs import runs
 from ncc.ir.engine_patterns import show_pattern
+from ncc.ir.indirect import INDIRECT, is_one
 from ncc.ir.locations import Owned, row_of
 from ncc.target import Target
 
@@ -42,6 +43,10 @@ def transposes(src: Ap, dst: Ap, owned: dict[str, Owned], target: Target) -> boo
 
 def dma_error(inst: Inst, owned: dict[str, Owned], target: Target) -> NccError | None:
     """NCC512 for a DMA that no one descriptor can hold."""
+    if inst.opcode in INDIRECT:
+        src, dst = inst.ins[0], inst.outs[0]
+        legal = not isinstance(src, Ap) or not isinstance(dst, Ap) or is_one(inst)
+        return None if legal else unequal(inst, src, dst)
     both = sides(inst)
     if both is None or any(ap.loc not in owned for ap in both):
         return None

@@ -11,8 +11,9 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ncc.ir.bir import Ap, Function, Inst, Loc, LocSet, Module, Operand
+from ncc.ir.bir import SHARED, Ap, Function, Inst, Loc, LocSet, Module, Operand
 from ncc.ir.data import size_of
+from ncc.ir.indirect import INDIRECT, spread_all
 
 SBUF, PSUM, HIDDEN, DRAM = 0, 1, 2, 3  # planes; DRAM tensors count up from the last
 BANK = 2048
@@ -20,6 +21,10 @@ FEW = 32  # runs of one row that are worth knowing one by one
 FLAT = 1 << 62  # the row length of DRAM that several locations share: one endless row
 ACCUMULATORS = {"Activation": 0, "DVE": 1}  # rows of the hidden plane
 TABLES = 2
+GENERATORS = {"DVE": 3, "Pool": 4}  # of random numbers
+DRAWS = frozenset(
+    ("Rng", "Rand2", "Dropout", "SetRandState", "RandSetState", "GetRandState", "RandGetState")
+)
 
 COMMANDS = frozenset(("acc", "reduce_cmd", "accumulator_cmd"))  # keys that move an accumulator
 READ_BACK = {
@@ -38,6 +43,23 @@ class Rect(NamedTuple):
     c0: int
     c1: int
     runs: tuple[tuple[int, int], ...] | None = None  # None: no holes; (): holes that are not known
+
+
+class Holes(tuple[tuple[int, int], ...]):
+    """Holes that are not known one by one, `()`; of one pattern there is one, so that the same
+    bytes are known again."""
+
+
+_holes: dict[tuple[Any, ...], Holes] = {}
+
+
+def same_bytes(a: Rect, b: Rect) -> bool:
+    """Whether two rectangles are surely the same bytes, holes included."""
+    if a[:5] != b[:5]:
+        return False
+    if a.runs or a.runs is None:
+        return a.runs == b.runs
+    return a.runs is b.runs and type(a.runs) is Holes
 
 
 Rects = tuple[Rect, ...]
@@ -104,7 +126,7 @@ class Places:
                     self.found[loc.name] = (SBUF, loc, owner, loc.dims[1])
                 elif loc.type == "PSUM":
                     self.found[loc.name] = (PSUM, loc, owner, loc.dims[1])
-                elif owner.kind == "ExternalOutput":
+                elif owner.kind in ("ExternalOutput", SHARED):
                     self._stand(loc, owner, _row(owner))
                 elif owner.kind == "Internal":
                     scratch.append((loc, owner))
@@ -161,7 +183,12 @@ class Places:
         key = (id(inst.ins), id(inst.outs))
         if known := self._known.get(key):
             return known[2], known[3]
-        reads, writes = self._rects(inst.ins), self._rects(inst.outs)
+        if inst.opcode in INDIRECT:
+            ins, outs = spread_all(inst)
+            reads, holed = self._rects(ins), self._rects(outs)
+            writes = tuple([rect._replace(runs=()) for rect in holed])
+        else:
+            reads, writes = self._rects(inst.ins), self._rects(inst.outs)
         self._known[key] = (inst.ins, inst.outs, reads, writes)
         return reads, writes
 
@@ -201,7 +228,7 @@ def _walk(
     starts = [low]
     for step, num in rest:
         if len(starts) * num > FEW:
-            return low, high, ()
+            return low, high, _holes.setdefault((size, *pairs), Holes())
         starts = [s + step * k for s in starts for k in range(num)]
     starts.sort()
     if any(b - a < run for a, b in pairwise(starts)):
@@ -309,6 +336,10 @@ class Footprints:
         reads, writes = self.places.touched(inst)
         if inst.opcode == "Matmult":
             return self._matmul(inst, reads, writes)
+        if inst.opcode in DRAWS or ("mode", "Random") in inst.keys:
+            row = GENERATORS.get(inst.engine, 3)
+            state = Rect(HIDDEN, row, row + 1, 0, 1)
+            return Access((*reads, state), (*writes, state))
         if inst.engine == "Activation" or inst.engine == "DVE":
             more, state = self._state(inst)
             return Access((*reads, *more), (*writes, *state))

@@ -10,6 +10,7 @@ import attrs
 from ncc.ir.bir import Ap, Inst, Loc, LocSet
 from ncc.ir.core import unchanged
 from ncc.ir.data import size_of
+from ncc.ir.indirect import INDIRECT, spread_all
 
 Owned = tuple[LocSet, Loc]
 
@@ -51,7 +52,7 @@ def fresh(wanted: str, taken: set[str]) -> str:
 
 
 class Box(NamedTuple):
-    """Partitions p0 to p1 and elements e0 to e1 of a location, ends not included."""
+    """Partitions p0 to p1 and elements (or bytes) e0 to e1 of a location, ends not included."""
 
     p0: int
     p1: int
@@ -82,14 +83,22 @@ class Box(NamedTuple):
 
 @attrs.define
 class Cover:
-    """What a run of writes has written: a box, and whether they leave no hole in it."""
+    """What a run of writes has written: a box in bytes, and whether they leave no hole in it.
+
+    `parts` are the writes that leave no hole themselves; whether they hold a box together does not
+    depend on their order.
+    """
 
     box: Box | None = None
     dense: bool = True
+    parts: list[Box] = attrs.field(factory=list[Box])
 
     def add(self, ap: Ap, loc: Loc) -> None:
-        new = box_of(ap, loc)
-        self.dense = self.dense and is_solid(ap, loc)
+        new = byte_box(ap, loc)
+        solid = is_solid(ap, loc)
+        self.dense = self.dense and solid
+        if solid and not (self.parts and self.parts[-1].holds(new)):
+            self.parts.append(new)
         if self.box is None:
             self.box = new
         else:
@@ -97,7 +106,40 @@ class Cover:
             self.box = self.box.joined(new)
 
     def holds(self, box: Box) -> bool:
-        return self.box is not None and self.dense and self.box.holds(box)
+        if self.box is None or not self.box.holds(box):
+            return False
+        return self.dense or not _without(box, self.parts)
+
+
+def _without(box: Box, parts: list[Box]) -> list[Box]:
+    """What of a box lies in none of the parts."""
+    left = [box]
+    for part in parts:
+        rest: list[Box] = []
+        for one in left:
+            rest += _minus(one, part)
+        left = rest
+        if not left:
+            break
+    return left
+
+
+def _minus(box: Box, part: Box) -> list[Box]:
+    """What of a box lies outside a part, in at most four boxes."""
+    p0, p1 = max(box.p0, part.p0), min(box.p1, part.p1)
+    e0, e1 = max(box.e0, part.e0), min(box.e1, part.e1)
+    if p0 >= p1 or e0 >= e1:
+        return [box]
+    found: list[Box] = []
+    if box.p0 < p0:
+        found.append(Box(box.p0, p0, box.e0, box.e1))
+    if p1 < box.p1:
+        found.append(Box(p1, box.p1, box.e0, box.e1))
+    if box.e0 < e0:
+        found.append(Box(p0, p1, box.e0, e0))
+    if e1 < box.e1:
+        found.append(Box(p0, p1, e1, box.e1))
+    return found
 
 
 def make_a_box(a: Box, b: Box) -> bool:
@@ -131,6 +173,13 @@ def box_of(ap: Ap, loc: Loc) -> Box:
     return Box(p0, p0 + count, low, high + 1)
 
 
+def byte_box(ap: Ap, loc: Loc) -> Box:
+    """The same in bytes: accesses of one location may have several types."""
+    p0, p1, e0, e1 = box_of(ap, loc)
+    size = size_of(ap.dtype)
+    return Box(p0, p1, e0 * size, e1 * size)
+
+
 def is_solid(ap: Ap, loc: Loc) -> bool:
     """Whether an access touches every element of its box, each once."""
     count = 1
@@ -150,11 +199,31 @@ def is_solid(ap: Ap, loc: Loc) -> bool:
 
 def reads_and_writes(inst: Inst) -> tuple[list[Ap], list[Ap]]:
     """The accesses of an instruction; a product that accumulates reads what it writes."""
-    reads = [x for x in inst.ins if type(x) is Ap]
-    writes = [x for x in inst.outs if type(x) is Ap]
-    if adds_up(inst):
+    ins, outs = spread_all(inst) if inst.opcode in INDIRECT else (inst.ins, inst.outs)
+    reads = [x for x in ins if type(x) is Ap]
+    writes = [x for x in outs if type(x) is Ap]
+    if adds_up(inst) or keeps_old(inst):
         reads += writes
     return reads, writes
+
+
+def keeps_old(inst: Inst) -> bool:
+    """Whether some bytes of what an instruction writes may keep their old values."""
+    opcode = inst.opcode
+    if opcode == "CopyPredicated":
+        return len(inst.ins) < 3
+    if opcode == "DMACopy":
+        return ("mode", "CCE") in inst.keys
+    if opcode == "StreamShuffle":
+        return any(name == "mask" and 255 in value for name, value in inst.keys)
+    if opcode == "IndirectLoad":
+        return ("oob_is_err", False) in inst.keys
+    return opcode in PARTIAL
+
+
+PARTIAL = frozenset(
+    ("IndirectCopy", "IndirectSave", "IndirectSaveAccumulate", "NonzeroWithCount", "CustomOp")
+)
 
 
 def adds_up(inst: Inst) -> bool:

@@ -12,16 +12,23 @@ tensor by affine expressions of loop variables and of the op's own tile axes: `p
 partitions, first one slowest) and `free` (walked inside a partition). `MatMulOp` is the contraction
 here: one pass of the PE array. The two are different classes and are never confused.
 
+A kernel written by hand enters as one statement: `KernelCall`, until nki-trace runs its Python;
+`KernelNode` after. A function with one has kernels only, in the order of their calls.
+
 Names of tensors, axes and ops are Python identifiers; dtypes are BIR's names.
 """
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import attrs
 
 from ncc.ir.affine import Affine, Extent, Index
 from ncc.ir.core import NOWHERE, Origin
 from ncc.ir.data import Data
+from ncc.ir.kernel import Kernel
+from ncc.target import Target
 
 
 @attrs.frozen
@@ -301,7 +308,51 @@ class TileMemsetOp(TileOp):
     value: float
 
 
-Statement = Loop | TileOp | TensorOp
+# ---- kernels ------------------------------------------------------------------------------------
+
+
+class Traceable(Protocol):
+    """A kernel with its arguments bound: running its Python gives what each core does."""
+
+    def trace(self, target: Target) -> tuple[Kernel, ...]: ...
+
+
+@attrs.frozen(eq=False)
+class KernelCall:
+    """A call of a kernel whose Python has not run yet; gone after nki-trace.
+
+    `args` are (buffer of a parameter, tensor), `outs` are (buffer that is written, tensor), both in
+    the kernel's order. A parameter that the kernel writes stands in both, with two tensors: the
+    value that goes in and the value that comes out. A live object: it prints, and is not read back.
+    """
+
+    name: str
+    source: Traceable
+    args: tuple[tuple[str, str], ...]
+    outs: tuple[tuple[str, str], ...]
+    form: str = "bir"  # how the body travels through penguin-to-bir: bir or klir
+    origin: Origin = attrs.field(default=NOWHERE, eq=False)
+
+
+@attrs.frozen
+class KernelNode:
+    """What a kernel's Python recorded, one body a core; every core runs its own on these tensors.
+
+    `kind`: `external` (a call of the user's kernel) or `internal` (a kernel that the compiler put
+    in itself). `sealed` after nki-seal: nothing may change inside any more.
+    """
+
+    name: str
+    bodies: tuple[Kernel, ...]
+    args: tuple[tuple[str, str], ...]
+    outs: tuple[tuple[str, str], ...]
+    kind: str = "external"
+    form: str = "bir"
+    sealed: bool = False
+    origin: Origin = attrs.field(default=NOWHERE, eq=False)
+
+
+Statement = Loop | TileOp | TensorOp | KernelCall | KernelNode
 
 
 @attrs.frozen

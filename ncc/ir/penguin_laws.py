@@ -16,8 +16,9 @@ from ncc.ir import penguin as p
 from ncc.ir.affine import Affine, Extent
 from ncc.ir.core import Law
 from ncc.ir.data import DTYPES
+from ncc.ir.kernel_laws import kernels_are_sealed, kernels_are_sound, kernels_are_traced
 from ncc.ir.penguin_facts import FACTS as TENSOR_FACTS
-from ncc.ir.penguin_print import RESERVED, ops_of, show_op
+from ncc.ir.penguin_print import RESERVED, kernels_of, ops_of, show_op
 from ncc.ir.penguin_tile_laws import FACTS as TILE_FACTS
 from ncc.ir.penguin_views import axes_of, ops_in_scope, reach, sizes_of, view_axes, views_read
 from ncc.target import Target
@@ -31,8 +32,9 @@ ELEMENTWISE = {"add": 2, "maximum": 2, "copy": 1}  # operands of each op
 
 
 def nodes(module: p.Function) -> Iterator[Any]:
-    """Every op, loops opened."""
-    return ops_of(module.body)
+    """Every op, loops opened, and every kernel."""
+    yield from ops_of(module.body)
+    yield from kernels_of(module)
 
 
 def signature(module: p.Function) -> tuple[Signature, Signature]:
@@ -43,7 +45,7 @@ def signature(module: p.Function) -> tuple[Signature, Signature]:
 
 
 def names_are_plain(module: p.Function, target: Target) -> Iterator[NccError]:
-    ops = [op.name for op in ops_of(module.body)]
+    ops = [op.name for op in (*ops_of(module.body), *kernels_of(module))]
     tensors = [t.name for t in module.tensors]
     axes = {a.name for op in ops_of(module.body) for a in axes_of(op)}
     axes |= {one.axis for one, _ in ops_in_scope(module.body) if isinstance(one, p.Loop)}
@@ -91,6 +93,9 @@ def families_never_mix(module: p.Function, target: Target) -> Iterator[NccError]
     kinds = {isinstance(op, p.TileOp) for op in ops_of(module.body)}
     if len(kinds) > 1 or (loops and False in kinds):
         said = "a whole-tensor op stands in a loop or beside a tile op"
+        yield NccError("NCC222", said, Place(value=module.name))
+    if (count := len(kernels_of(module))) and count < len(module.body):
+        said = "a kernel stands beside an op; a function with kernels has nothing else"
         yield NccError("NCC222", said, Place(value=module.name))
 
 
@@ -216,9 +221,27 @@ def tensors_are_defined_once(module: p.Function, target: Target) -> Iterator[Ncc
         elif op.dst.tensor in written and not isinstance(op, p.TileOp):
             yield NccError("NCC226", f"writes {op.dst.tensor} a second time", _place(op))
         written.add(op.dst.tensor)
+    for one in kernels_of(module):
+        yield from _kernel_faults(one, tensors, written)
     for t in module.tensors:
         if t.kind == "output" and 0 not in t.shape and t.name not in written:
             yield NccError("NCC226", "this output is never written", t.origin.place(t.name))
+
+
+def _kernel_faults(
+    one: p.KernelCall | p.KernelNode, tensors: dict[str, p.Tensor], written: set[str]
+) -> Iterator[NccError]:
+    place = one.origin.place(one.name)
+    for _, name in one.args:
+        if name in tensors and name not in written:
+            yield NccError("NCC226", f"reads {name} before it is written", place)
+    for _, name in one.outs:
+        made = tensors.get(name)
+        if made is not None and made.kind in ("input", "const"):
+            yield NccError("NCC226", f"writes {name}, which is an {made.kind}", place)
+        elif name in written:
+            yield NccError("NCC226", f"writes {name} a second time", place)
+        written.add(name)
 
 
 def _place(op: p.TensorOp | p.TileOp) -> Place:
@@ -238,6 +261,12 @@ LAWS = tuple(
         views_fit_their_tensors,
         ops_are_known,
         tensors_are_defined_once,
+        kernels_are_sound,
     )
 )
-FACTS: tuple[Law, ...] = (*TENSOR_FACTS, *TILE_FACTS)
+FACTS: tuple[Law, ...] = (
+    *TENSOR_FACTS,
+    *TILE_FACTS,
+    Law("kernels_are_traced", kernels_are_traced, reads=_parts),
+    Law("kernels_are_sealed", kernels_are_sealed, reads=_parts),
+)

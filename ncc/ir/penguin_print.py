@@ -17,6 +17,7 @@ from ncc.ir import penguin as p
 from ncc.ir.affine import Affine, Floor, Least, Mod
 from ncc.ir.core import NOWHERE, Origin
 from ncc.ir.data import Data
+from ncc.ir.kernel import Kernel, Recorded
 from ncc.ir.text import with_origin
 
 OPS: dict[str, type[Any]] = {
@@ -68,8 +69,34 @@ def show_body(body: tuple[p.Statement, ...], indent: str) -> Iterator[str]:
             words = [quoted(one.axis), str(one.trips), quoted(one.kind)]
             yield from wrapped(f"for {one.axis} in loop", words, ":", one.origin, indent)
             yield from list(show_body(one.body, f"{indent}    ")) or [f"{indent}    pass"]
+        elif isinstance(one, p.KernelCall | p.KernelNode):
+            yield from show_kernels(one, indent)
         else:
             yield from wrapped(type(one).__name__, words_of(one), "", one.origin, indent)
+
+
+def show_kernels(one: p.KernelCall | p.KernelNode, indent: str) -> Iterator[str]:
+    """A kernel statement: what it is bound to, and its bodies once they are known."""
+    from ncc.ir.kernel_print import show_kernel
+
+    words = [quoted(one.name)]
+    bodies: tuple[Kernel, ...] = ()
+    if isinstance(one, p.KernelNode):
+        bodies = one.bodies
+        words += [f"kind={quoted(one.kind)}"] if one.kind != "external" else []
+    elif isinstance(one.source, Recorded):
+        bodies = one.source.bodies
+    else:
+        stands = f"{one.origin.file}:{one.name}" if one.origin.file else one.name
+        words.append(f"source={quoted(str(getattr(one.source, 'label', stands)))}")
+    words += [f"form={quoted(one.form)}"] if one.form != "bir" else []
+    words += ["sealed=True"] if isinstance(one, p.KernelNode) and one.sealed else []
+    yield from wrapped(f"with {type(one).__name__}", words, ":", one.origin, indent)
+    for which, bound in (("args", one.args), ("outs", one.outs)):
+        pairs = [f"({quoted(buffer)}, {tensor})" for buffer, tensor in bound]
+        yield from wrapped(which, pairs, "", NOWHERE, f"{indent}    ")
+    for body in bodies:
+        yield from show_kernel(body, f"{indent}    ")
 
 
 def show_op(op: p.TileOp | p.TensorOp) -> str:
@@ -164,9 +191,14 @@ AXES_FIELDS = ("axes", "par", "free", "contract")
 
 
 def ops_of(body: tuple[p.Statement, ...]) -> Iterator[p.TileOp | p.TensorOp]:
-    """Every op in program order, loops opened."""
+    """Every op in program order, loops opened; a kernel's are its own."""
     for one in body:
         if isinstance(one, p.Loop):
             yield from ops_of(one.body)
-        else:
+        elif not isinstance(one, p.KernelCall | p.KernelNode):
             yield one
+
+
+def kernels_of(function: p.Function) -> list[p.KernelCall | p.KernelNode]:
+    """The kernel statements, in order; they stand in no loop."""
+    return [one for one in function.body if isinstance(one, p.KernelCall | p.KernelNode)]

@@ -96,6 +96,10 @@ class Reader:
                     pass
                 case ast.For(ast.Name(axis), ast.Call() as head, inside, []):
                     found.append(self.loop(one, axis, head, inside))
+                case ast.With() if top:
+                    from ncc.ir.kernel_text import read_statement
+
+                    found.append(read_statement(self, one))
                 case ast.Expr(ast.Call(ast.Name("pag" | "pg")) as said) if top:
                     self.analysis(said)
                 case ast.Expr(ast.Call() as said):

@@ -73,14 +73,14 @@ def axes_of(op: Op) -> Iterator[p.Axis]:
 
 def ops_in_scope(
     body: tuple[p.Statement, ...], outside: Mapping[str, Extent] | None = None
-) -> Iterator[tuple[p.Statement, dict[str, Extent]]]:
+) -> Iterator[tuple[p.Loop | Op, dict[str, Extent]]]:
     """Every op and loop with the axes that it may index by, and how far each runs."""
     scope = dict(outside or {})
     for one in body:
         if isinstance(one, p.Loop):
             yield one, scope
             yield from ops_in_scope(one.body, {**scope, one.axis: one.trips})
-        else:
+        elif not isinstance(one, p.KernelCall | p.KernelNode):
             yield one, {**scope, **{a.name: a.extent for a in axes_of(one)}}
 
 

@@ -37,6 +37,7 @@ class Value:
     zero: bool = False  # a memset to 0
     under: str = ""  # of a group that adds to a value of somebody else: whose
     on_zeros: bool = False  # that value is a memset to 0: a START makes the same
+    left: list[Rect] = attrs.field(factory=list[Rect])  # what later values do not hide
 
     def where(self) -> str:
         """Bank, bytes and partitions, for a sentence."""
@@ -49,6 +50,22 @@ def common(a: Rect, b: Rect) -> Rect:
     """The box that two rectangles share."""
     rows, columns = (max(a.r0, b.r0), min(a.r1, b.r1)), (max(a.c0, b.c0), min(a.c1, b.c1))
     return Rect(a.plane, *rows, *columns)
+
+
+def without(a: Rect, b: Rect) -> list[Rect]:
+    """What is left of `a` beside `b`, in boxes; all of it where holes hide how they overlap."""
+    if covers(b, a):
+        return []
+    if not meets(a, b) or a.runs is not None or b.runs is not None:
+        return [a]
+    r0, r1, c0, c1 = max(a.r0, b.r0), min(a.r1, b.r1), max(a.c0, b.c0), min(a.c1, b.c1)
+    boxes = (
+        Rect(a.plane, a.r0, r0, a.c0, a.c1),
+        Rect(a.plane, r1, a.r1, a.c0, a.c1),
+        Rect(a.plane, r0, r1, a.c0, c0),
+        Rect(a.plane, r0, r1, c1, a.c1),
+    )
+    return [box for box in boxes if box.r0 < box.r1 and box.c0 < box.c1]
 
 
 def banks(rect: Rect) -> range:
@@ -64,6 +81,7 @@ class Groups:
         self.began: dict[int, Value] = {}  # by number of the first instruction
         self._standing: dict[int, list[Value]] = {}  # by bank
         self._open: dict[Ap, Value] = {}  # groups that can still grow, by destination
+        self._outs: dict[int, Ap] = {}  # of an open group's first instruction: its destination
         for n, inst in enumerate(module.main.blocks[0].insts):
             self._look(n, inst)
 
@@ -88,7 +106,7 @@ class Groups:
         below = self._there(dest)
         begins = not below and key_of(inst, "accumulation_flag")  # on zeros of an earlier START
         if not adds(inst) or begins:
-            self._open[out] = self._begin(Value(dest, inst.name, n, n, [n]))
+            self._opened(out, Value(dest, inst.name, n, n, [n]))
             return
         if group := self._open.get(out):
             group.members.append(n)
@@ -103,7 +121,11 @@ class Groups:
             for value in below:
                 value.last = n
         group = Value(dest, inst.name, n, n, [n], under=below[-1].name, on_zeros=zeros)
+        self._opened(out, group)
+
+    def _opened(self, out: Ap, group: Value) -> None:
         self._open[out] = self._begin(group)
+        self._outs[group.first] = out
 
     def _there(self, rect: Rect) -> list[Value]:
         """The values that stand in a rectangle, less those that later ones hide there."""
@@ -111,21 +133,25 @@ class Groups:
         for bank in banks(rect):
             standing = self._standing.get(bank, [])
             for n, value in enumerate(standing):
-                if meets(value.rect, rect) and value not in seen:
+                if value not in seen and any(meets(part, rect) for part in value.left):
                     part = common(value.rect, rect)
-                    if not any(covers(later.rect, part) for later in standing[n + 1 :]):
+                    if value.rect.runs is None or not any(
+                        covers(later.rect, part) for later in standing[n + 1 :]
+                    ):
                         seen.append(value)
         return seen
 
     def _begin(self, value: Value) -> Value:
         """A write that is no member of an older group: it ends the groups whose bytes it takes."""
         for older in self._there(value.rect):
-            for out in [out for out, group in self._open.items() if group is older]:
+            out = self._outs.pop(older.first, None)
+            if out is not None and self._open.get(out) is older:
                 del self._open[out]
+            older.left = [part for box in older.left for part in without(box, value.rect)]
+        value.left = [value.rect]
         for bank in banks(value.rect):
-            standing = self._standing.get(bank, [])
-            kept = [v for v in standing if not covers(value.rect, v.rect)]
-            self._standing[bank] = [*kept, value]
+            standing = self._standing.get(bank, ())
+            self._standing[bank] = [*(v for v in standing if v.left), value]
         self.values.append(value)
         self.began[value.first] = value
         return value

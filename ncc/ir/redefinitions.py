@@ -13,10 +13,11 @@ from collections.abc import Collection, Mapping, Sequence
 import attrs
 
 from ncc.ir.bir import Ap, Inst, Loc, LocSet, Operand
-from ncc.ir.locations import Box, Cover, Owned, adds_up, box_of, fresh, owners
+from ncc.ir.locations import Box, Cover, Owned, adds_up, byte_box, fresh, keeps_old, owners
 
 Sets = tuple[LocSet, ...]
 Insts = tuple[Inst, ...]
+LARGE = 8192  # bytes a partition of a tile that had better not be there twice at one moment
 
 
 @attrs.define
@@ -33,7 +34,7 @@ class Phase(Version):
 
     cover: Cover = attrs.field(factory=Cover)
     needs: Box | None = None  # what the reads look at
-    adds: bool = False  # it goes on with a sum that was read
+    adds: bool = False  # it goes on with a sum that was read, or a large tile is worked on in place
 
     def begins(self, later: Box | None) -> bool:
         """Whether nothing from before is read any more."""
@@ -52,7 +53,7 @@ def versions(
     for at, inst in enumerate(insts):
         for x in inst.ins:
             if type(x) is Ap and x.loc in phases:
-                phase, box = phases[x.loc][-1], box_of(x, owned[x.loc][1])
+                phase, box = phases[x.loc][-1], byte_box(x, owned[x.loc][1])
                 phase.reads.append(at)
                 phase.needs = phase.needs.joined(box) if phase.needs else box
         for x in inst.outs:
@@ -64,9 +65,15 @@ def versions(
 
 def _write(mine: list[Phase], at: int, inst: Inst, ap: Ap, loc: Loc) -> None:
     if mine[-1].reads:
-        mine.append(Phase(adds=adds_up(inst)))
-    mine[-1].writes.append(at)
-    mine[-1].cover.add(ap, loc)
+        in_place = at == mine[-1].reads[-1] and (loc.type == "PSUM" or loc.dims[1] > LARGE)
+        mine.append(Phase(adds=adds_up(inst) or keeps_old(inst) or in_place))
+    phase = mine[-1]
+    phase.writes.append(at)
+    if keeps_old(inst) or (adds_up(inst) and not phase.cover.holds(byte_box(ap, loc))):
+        box = byte_box(ap, loc)
+        phase.needs = phase.needs.joined(box) if phase.needs else box
+    else:
+        phase.cover.add(ap, loc)
 
 
 def _joined(phases: list[Phase]) -> list[Version]:

@@ -41,7 +41,7 @@ def rectangles(
         lo, hi = loc.live
         bands = classes(loc.dims[0], name in tied)
         stands = loc.allocated and (loc.pinned or not again)
-        units = -(-loc.dims[1] // UNIT)
+        units = -(-(loc.addr % UNIT + loc.dims[1]) // UNIT) if stands else -(-loc.dims[1] // UNIT)
         align = WIDE // UNIT if name in wide else 1
         endless = owner.ring or owner.no_spill or name in kept or stands or hi - lo <= 1
         cost = INFINITE if endless else float(uses.get(name, 0) * (ROUND_TRIP + loc.dims[1]))
@@ -109,6 +109,8 @@ def placed(sets: tuple[LocSet, ...], found: Colouring) -> tuple[LocSet, ...]:
     changed: dict[str, Loc] = {}
     for name, (mask, start) in found.places.items():
         loc = owned[name][1]
+        if loc.pinned:
+            continue
         base = 32 * ((mask & -mask).bit_length() - 1)
         if not (loc.allocated and (loc.addr, loc.base) == (start * UNIT, base)):
             changed[name] = attrs.evolve(loc, addr=start * UNIT, base=base, allocated=True)

@@ -13,11 +13,12 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand
+from ncc.ir.bir import SHARED, Ap, Inst, Loc, LocSet, Module, Operand
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.ir.bir_patterns import canonical
+from ncc.ir.data import size_of
 from ncc.ir.dma_split import parted
-from ncc.ir.locations import Box, Cover, Owned, box_of, fresh, owners, reads_and_writes, row_of
+from ncc.ir.locations import Box, Cover, Owned, byte_box, fresh, owners, reads_and_writes, row_of
 
 # how far apart two uses that share one copy may be, each time that a tile is spilled again
 NEAR = (16, 4, 0)
@@ -135,7 +136,7 @@ class Spiller:
                 edit.gone.add(at)
                 out = inst.outs[0]
                 if type(out) is Ap and out.loc == name:
-                    box = box_of(out, loc)
+                    box = byte_box(out, loc)
                     written = written.joined(box) if written else box
         return written
 
@@ -203,7 +204,7 @@ def grouped(name: str, loc: Loc, insts: Insts, uses: list[int], near: int) -> li
         reads, writes = reads_and_writes(insts[at])
         for x in reads:
             if x.loc == name:
-                box = box_of(x, loc)
+                box = byte_box(x, loc)
                 if not group.cover.holds(box):
                     group.wrote_first = False
                 group.reads = group.reads.joined(box) if group.reads else box
@@ -235,7 +236,7 @@ def refill(name: str, insts: Sequence[Inst], owned: dict[str, Owned]) -> tuple[I
             if was_read or OPCODES[inst.opcode].family != "dma" or not isinstance(source, Ap):
                 return ()
             owner, loc = owned[source.loc]
-            if loc.type != "DRAM" or owner.kind in ("Internal", "ExternalOutput"):
+            if loc.type != "DRAM" or owner.kind in ("Internal", "ExternalOutput", SHARED):
                 return ()
             found.append(inst)
     return tuple(found)
@@ -272,14 +273,19 @@ def home(owner: LocSet, loc: Loc, name: str, by: str) -> LocSet:
 
 def on_chip(name: str, box: Box, owned: Owned) -> Ap:
     owner, loc = owned
-    row = row_of(loc, owner.dtype)
-    pairs = ((row, box.p1 - box.p0), (1, box.e1 - box.e0))
-    return Ap(name, owner.dtype, pairs, box.p0 * row + box.e0)
+    row, (low, high) = row_of(loc, owner.dtype), elements(box, owner.dtype)
+    return Ap(name, owner.dtype, ((row, box.p1 - box.p0), (1, high - low)), box.p0 * row + low)
+
+
+def elements(box: Box, dtype: str) -> tuple[int, int]:
+    """The elements of a partition that hold the bytes of a box."""
+    size = size_of(dtype)
+    return box.e0 // size, -(-box.e1 // size)
 
 
 def in_home(name: str, box: Box, owned: Owned) -> Ap:
     """The same elements at home, where the partitions follow each other."""
     owner, loc = owned
-    row = row_of(loc, owner.dtype)
-    pairs = canonical(((row, box.p1 - box.p0), (1, box.e1 - box.e0)), dram=True)
-    return Ap(name, owner.dtype, pairs, box.p0 * row + box.e0)
+    row, (low, high) = row_of(loc, owner.dtype), elements(box, owner.dtype)
+    pairs = canonical(((row, box.p1 - box.p0), (1, high - low)), dram=True)
+    return Ap(name, owner.dtype, pairs, box.p0 * row + low)

@@ -1,7 +1,8 @@
 """The container: a NEFF is a gzip-compressed tar of streams, JSON and constants.
 
-    build(program) -> Neff               the members of an ISA program
-    unpack(neff, core=0) -> Program      the inverse
+    build(program) -> Neff               the members of an ISA program, or of several cores' (Cores)
+    unpack_all(neff) -> Program          the inverse; of several cores the Cores
+    unpack(neff, core=0) -> Program      one of them
     to_bytes(neff, compressed, header)   the file: gzip or bare tar, with or without the header
     write(neff, path, ...)               the file on disk, whole or not at all
     read(path or bytes, name) -> Neff    verified; NCC8.. says what is wrong
@@ -22,6 +23,7 @@ from ncc.errors import NccError
 from ncc.ir.neff import Member, Neff
 
 if TYPE_CHECKING:
+    from ncc.ir.core import Cores
     from ncc.ir.isa import Program
     from ncc.pack.verify import Sound
     from ncc.target import Target
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 USTAR = 257
 
 
-def build(program: Program) -> Neff:
-    """The members of an ISA program."""
+def build(program: Program | Cores) -> Neff:
+    """The members of an ISA program, of one core or several."""
     from ncc.pack.members import build as made
 
     return made(program)
@@ -133,13 +135,29 @@ def unpack(neff: Neff, core: int = 0) -> Program:
     """The program of one core, decoded from the bytes; NCC811 for a core that there is not."""
     from ncc.pack.schema import fault
 
+    found = programs_of(neff)
+    if not 0 <= core < len(found):
+        raise fault(811, f"there is no core {core}; there are {len(found)}", "kelf-0.json")
+    return found[core]
+
+
+def unpack_all(neff: Neff) -> Program | Cores:
+    """The programs of all cores."""
+    from ncc.ir.core import Cores
+
+    found = programs_of(neff)
+    return found[0] if len(found) == 1 else Cores(found)
+
+
+def programs_of(neff: Neff) -> tuple[Program, ...]:
+    """Each core's program; NCC814 for what ncc cannot run."""
+    from ncc.pack.schema import fault
+
     found = check(neff)
     if not found.programs:
-        reason = next((c.foreign for c in found.cores if c.foreign), "")
-        raise fault(814, f"ncc cannot run this file: {reason}", found.cores[core].folder)
-    if not 0 <= core < len(found.programs):
-        raise fault(811, f"there is no core {core}; there are {len(found.programs)}", "kelf-0.json")
-    return found.programs[core]
+        one = next(core for core in found.cores if core.foreign)
+        raise fault(814, f"ncc cannot run this file: {one.foreign}", one.folder)
+    return found.programs
 
 
 def describe(

@@ -27,7 +27,7 @@ TYPES = (
     "shared",
     "remote",
 )
-RUNS = ("input", "output", "file", "virtual")  # what ncc's machine has
+RUNS = ("input", "output", "file", "shared", "virtual")  # what ncc's machine has
 QUEUE_TYPES = ("in", "out", "data", "embedding_update", "dynamic")
 MAX_QUEUES, ALL_QUEUES, DIMENSIONS = 16, 176, 4
 

@@ -9,15 +9,15 @@ from ncc.encode.codec import SIZE
 from ncc.encode.laws import LAWS, nodes
 from ncc.encode.text import show
 from ncc.errors import NccError
-from ncc.ir.core import Law
+from ncc.ir.core import Cores, Law, modules_of
 from ncc.ir.isa import Bundle, DmaQueue, Program, Stream, Var
 from ncc.ir.neff import Neff
 from ncc.pack import build, members_of
 from ncc.pack.names import ENGINES, GENERATION, subgraph
 from ncc.pack.schema import fault
 from ncc.pack.verify import graphs, read_core, verify
-from ncc.stages import read_stage
-from ncc.target import TARGETS, Target
+from ncc.stages import Stage, level, read_stage
+from ncc.target import TARGETS
 
 
 def header(program: Program) -> str:
@@ -34,9 +34,9 @@ def disasm(raw: bytes, name: str = "") -> tuple[str, NccError | None]:
         if not sound.programs:
             reason = next(core.foreign for core in sound.cores if core.foreign)
             raise fault(814, f"its variables cannot be listed: {reason}", "def.json")
-        if len(sound.programs) > 1:
-            raise fault(819, "a listing holds one core, and this file has more", "kelf-0.json")
-        return "".join(header(p) + show(p) for p in sound.programs), None
+        first, *rest = sound.programs
+        program = Cores(sound.programs) if rest else first
+        return header(first) + level("isa").get("show")(program), None
     except NccError as wrong:
         return damaged(members, wrong), wrong.at(file=name)
 
@@ -90,15 +90,22 @@ def asm(text: str, name: str = "") -> Neff:
     stage = read_stage(text, name)
     if stage.level != "isa":
         raise NccError("NCC004", f"a listing is an isa stage, and this is {stage.level}")
-    program: Program = stage.module
     for law in LAWS:
-        for wrong in broken(law, program, stage.target):
+        for wrong in broken(law, stage):
             raise wrong.at(file=name)
-    return build(program)
+    return build(stage.module)
 
 
-def broken(law: Law, program: Program, target: Target) -> list[NccError]:
+def broken(law: Law, stage: Stage) -> list[NccError]:
     """The complaints of one law."""
-    if law.node:
-        return [w for node in nodes(program) for w in law.check(node, program, target)]
-    return list(law.check(program, target))
+    programs: tuple[Program, ...] = modules_of(stage.module)
+    if law.together:
+        return list(law.check(stage.module, stage.target))
+    found: list[NccError] = []
+    for program in programs:
+        if law.node:
+            for node in nodes(program):
+                found += law.check(node, program, stage.target)
+        else:
+            found += law.check(program, stage.target)
+    return found

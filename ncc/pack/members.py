@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from ncc.encode.bundle import encode_stream
 from ncc.encode.codes import TABLE_SETS
+from ncc.ir.core import Cores, modules_of
 from ncc.ir.data import size_of
 from ncc.ir.isa import Program, Var
 from ncc.ir.neff import Member, Neff
@@ -19,6 +21,7 @@ from ncc.pack.names import (
     GRAPH,
     INFO,
     KELF,
+    SEVERAL_CORES,
     STATE_BUFFER_SIZE,
     subgraph,
 )
@@ -30,18 +33,29 @@ def json_bytes(value: Any) -> bytes:
     return (json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def build(program: Program) -> Neff:
-    """The members of one core's program (inverse of `ncc.pack.unpack`)."""
-    folder = subgraph(0)
+def build(program: Program | Cores) -> Neff:
+    """The members of a program, a subgraph for each core (inverse of `ncc.pack.unpack_all`)."""
+    programs: tuple[Program, ...] = modules_of(program)
+    first, folders = programs[0], [subgraph(core) for core in range(len(programs))]
     members: dict[str, bytes] = {
         KELF: json_bytes(
             {
-                "graphs": [{"definition": f"{folder}/def.json", "name": folder}],
-                "target": program.neff_target,
+                "graphs": [{"definition": f"{x}/def.json", "name": x} for x in folders],
+                "target": first.neff_target,
                 "version": "0.5",
             }
         ),
-        GRAPH: json_bytes(host_graph(program)),
+        GRAPH: json_bytes(host_graph(first, len(programs))),
+    }
+    for folder, one in zip(folders, programs, strict=True):
+        members |= of_core(one, folder)
+    members[INFO] = json_bytes(info(programs, digest_of(members)))
+    return Neff(tuple(Member(path, members[path]) for path in sorted(members)))
+
+
+def of_core(program: Program, folder: str) -> dict[str, bytes]:
+    """The members of one core's program."""
+    members = {
         f"{folder}/def.json": json_bytes(definition(program)),
         f"{folder}/tensor_map.json": json_bytes(tensor_map(program)),
     }
@@ -52,8 +66,7 @@ def build(program: Program) -> Neff:
     for var in program.vars:
         if var.data is not None:
             members[f"{folder}/{file_name(var)}"] = npy_bytes(var.data.raw)
-    members[INFO] = json_bytes(info(program, digest_of(members)))
-    return Neff(tuple(Member(path, members[path]) for path in sorted(members)))
+    return members
 
 
 def file_name(var: Var) -> str:
@@ -132,14 +145,15 @@ def engine_json(program: Program, name: str) -> dict[str, Any]:
     return found
 
 
-def host_graph(program: Program) -> dict[str, Any]:
-    """`neff.json`: one node an input, and one for the core's kernel."""
+def host_graph(program: Program, cores: int = 1) -> dict[str, Any]:
+    """`neff.json`: one node an input, and one for each core's kernel; the first gives the outputs,
+    which the others know under the same names."""
     inputs = [var.name for var in program.vars if var.kind == "input"]
     outputs = [var.name for var in program.vars if var.kind == "output"]
     nodes: list[dict[str, Any]] = [
         {"attrs": {"is_param": "0"}, "inputs": [], "name": name, "op": "null"} for name in inputs
     ]
-    nodes.append(
+    nodes += [
         {
             "attrs": {
                 "flatten_data": "0",
@@ -147,14 +161,15 @@ def host_graph(program: Program) -> dict[str, Any]:
                 "kelf": KELF,
                 "num_inputs": str(len(inputs)),
                 "num_outputs": str(len(outputs)),
-                "tvm_op": "sg_coreV10",
+                "tvm_op": f"sg_coreV1{core}",
             },
             "inputs": [[k, 0, 0] for k in range(len(inputs))],
-            "name": "sg_coreV10",
+            "name": f"sg_coreV1{core}",
             "op": "__kelf",
             "output_names": outputs,
         }
-    )
+        for core in range(cores)
+    ]
     return {
         "arg_nodes": list(range(len(inputs))),
         "heads": [[len(inputs), k, 0] for k in range(len(outputs))],
@@ -164,10 +179,10 @@ def host_graph(program: Program) -> dict[str, Any]:
     }
 
 
-def features(program: Program) -> int:
-    """The bits that its DMAs need: DGE, and DGE cast when one converts."""
-    bits = 0
-    for stream in program.streams:
+def features(programs: Sequence[Program]) -> int:
+    """The bits that it needs: DGE for DMAs, DGE cast when one converts, and that of several cores."""
+    bits = SEVERAL_CORES if len(programs) > 1 else 0
+    for stream in (stream for program in programs for stream in program.streams):
         for bundle in stream.bundles:
             if bundle.op == "DmaDirect2d":
                 f = dict(bundle.fields)
@@ -175,13 +190,17 @@ def features(program: Program) -> int:
     return bits
 
 
-def info(program: Program, digest: str) -> dict[str, Any]:
-    engines = {BY_STREAM[s.engine].key: bool(s.bundles) for s in program.streams}
+def info(programs: Sequence[Program], digest: str) -> dict[str, Any]:
+    """`info.json`; an engine is there when some core uses it."""
+    first, engines = programs[0], dict[str, bool]()
+    for stream in (stream for program in programs for stream in program.streams):
+        key = BY_STREAM[stream.engine].key
+        engines[key] = engines.get(key, False) or bool(stream.bundles)
     return {
-        "arch": program.neff_target,
+        "arch": first.neff_target,
         "digest": digest,
         "engines": engines,
-        "header": record(program.name, digest, features(program), 1),
-        "name": program.name,
+        "header": record(first.name, digest, features(programs), len(programs)),
+        "name": first.name,
         "version": [1, 0],
     }

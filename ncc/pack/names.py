@@ -55,7 +55,7 @@ FEATURES = {
     24: "arch trn3 companion",
     25: "large-tensor support",
 }
-DGE, DGE_CAST = 1 << 12, 1 << 15
+SEVERAL_CORES, DGE, DGE_CAST = 1 << 10, 1 << 12, 1 << 15
 KNOWN_BITS = 27  # bits 0 to 26 are understood
 MASK_BITS = 63  # bit 63 is outside the mask
 

@@ -48,14 +48,15 @@ Record = dict[str, Any]
 
 
 def record(name: str, digest: str, features: int, cores: int) -> Record:
-    """The record of a program: what a header would say, without what only a file has."""
+    """The record of a program for one logical core: what a header would say, without what only a
+    file has."""
     from ncc import __version__
 
     uuid = bytearray.fromhex(digest[:32])
     uuid[6], uuid[8] = uuid[6] & 0x0F | 0x40, uuid[8] & 0x3F | 0x80  # version 4, variant 1
     return {
         "feature_bits": features,
-        "lnc_size": 1,
+        "lnc_size": cores,
         "name": clipped(name),
         "neff_build_version": f"ncc-{__version__}",
         "neff_version_major": 2 if features else 1,

@@ -9,8 +9,13 @@ import attrs
 
 from ncc.encode.bundle import decode_stream
 from ncc.encode.codec import SIZE, by_opcode
-from ncc.encode.laws import dmas_stay_inside_variables, queues_are_declared
+from ncc.encode.laws import (
+    dmas_stay_inside_variables,
+    queues_are_declared,
+    shared_variables_agree,
+)
 from ncc.errors import NccError, Place, listed
+from ncc.ir.core import Cores
 from ncc.ir.isa import Bundle, Program, Stream
 from ncc.pack.definition import Core, read_core, version
 from ncc.pack.names import ARCHES, ENGINES, GENERATION, GRAPH, INFO, KELF, OLD_KELF
@@ -50,6 +55,9 @@ def verify(
     cores = tuple(read_core(members, path, kelf) for path in paths)
     name = info.get("name") or found.get("name") or "neff"
     programs = tuple(program_of(members, core, str(name), arch) for core in cores)
+    machine = next(t for t in TARGETS.values() if t.neff == arch)
+    for wrong in shared_variables_agree(Cores(programs), machine):
+        raise NccError("NCC820", wrong.said, wrong.place, "compile again: the cores must agree")
     warnings += extras(members, cores)
     runnable = not any(core.foreign for core in cores)
     warnings += [f"ncc cannot run it: {core.foreign}" for core in cores if core.foreign]

@@ -48,8 +48,14 @@ PIPELINE: tuple[str, ...] = (
     "penguin.select_insts",
     "penguin.place_psum",  # needs engines: who may read PSUM is an engine's property
     "penguin.split_acc_groups",
-    # BIR with loops
+    # kernels by hand: what tiling makes has its form by now, and theirs is their author's
+    "penguin.nki_trace",
+    "penguin.nki_seal",
+    # BIR with loops; kernels are opened and spliced in before anything else sees the program
     "bir.penguin_to_bir",
+    "bir.lnc_split",  # before kernels are opened: each core takes its own body of a kernel
+    "bir.translate_nki",
+    "bir.inline_kernels",
     "bir.bind_memlocs",
     "bir.finalize_insts",
     "bir.lower_ac",
@@ -77,6 +83,7 @@ PIPELINE: tuple[str, ...] = (
     "bir.anti_deps",
     # engines, counters, tables: nothing below adds an update once sync-waits has counted
     "bir.expand_engines",
+    "bir.lnc_barriers",
     "bir.sync_waits",
     "bir.alloc_sems",
     "bir.load_act_tables",

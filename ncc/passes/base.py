@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from ncc.ir.core import each
 from ncc.target import Target
 
 
@@ -18,7 +19,8 @@ class Pass:
     `doc` is the file's docstring: the purpose in one sentence, then the sections Before, After, Why
     and Stands for. `needs` are facts that must hold, `gives` facts that hold from here on, `ends`
     facts that stop holding. `exact` passes keep every bit on random inputs; the others only round
-    differently. `after` names passes that must come earlier, each with its reason.
+    differently. `after` names passes that must come earlier, each with its reason. A pass that works
+    on the cores `together` gets them all at once; any other knows one module.
     """
 
     name: str
@@ -35,6 +37,13 @@ class Pass:
     real: str = ""  # the real pass it stands for
     job: str = ""  # F0, F1, F2, W0
     sure: str = "ours"  # confirmed, inferred, ours: how sure it is that the real pass does this
+    together: bool = False
+
+    def run(self, program: Any, target: Target) -> Any:
+        """The program after the pass: `apply` to each core's module, or to all together."""
+        if self.together:
+            return self.apply(program, target)
+        return each(program, lambda module: self.apply(module, target))
 
     @property
     def purpose(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ncc import numerics
+from ncc import numerics_rows as rows_of
 from ncc.encode.codes import ACT_FUNC, HARD_WIRED, PARAMETRIC, TABLE_SETS
 from ncc.errors import NccError
 from ncc.ir.data import numpy_type
@@ -96,12 +97,10 @@ def _accumulate(e: Engine, command: int, y: Array, known: Marks | None) -> None:
     if command not in (ACCUMULATE, ZERO_ACCUMULATE):
         raise NccError("NCC900", "a load of the accumulator has no seed field in this record")
     written = np.ones(rows, np.bool_) if known is None else flat(known).all(axis=1)
-    with np.errstate(all="ignore"):
-        total = y.sum(axis=1, dtype=np.float64)
-        if command == ACCUMULATE:
-            total = total + e.sums[:rows]
-            written = written & e.sums_known[:rows]
-        e.sums[:rows] = total.astype(np.float32)
+    before = np.zeros(rows, np.float32)
+    if command == ACCUMULATE:
+        before, written = e.sums[:rows], written & e.sums_known[:rows]
+    e.sums[:rows] = rows_of.folded("add", y, before)
     e.sums_known[:rows] = written
 
 

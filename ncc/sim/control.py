@@ -7,14 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ncc import numerics
+from ncc import numerics, numerics_registers
 from ncc.encode.codes import ALU
+from ncc.encode.values import at as address_of
 from ncc.encode.values import bits_f32, f32_bits
 from ncc.errors import NccError
 from ncc.ir.data import size_of
-from ncc.ir.isa import Dram
+from ncc.ir.isa import At, Dram
 from ncc.sim.engine import Engine, Fields
-from ncc.sim.views import View, dma_view
+from ncc.sim.views import View, dma_view, view
 
 BYTES = 64
 OPS = {code: name for name, code in ALU.items()}
@@ -71,36 +72,10 @@ def alu(e: Engine, f: Fields) -> None:
         with np.errstate(all="ignore"):
             value = float(numerics.alu(name, np.asarray(a), np.asarray(b)))
     else:
-        value = _whole(name, int(a), int(b))
+        if name not in numerics_registers.OPS:
+            raise NccError("NCC900", f"a register operation {name or 'of this code'} is not known")
+        value = numerics_registers.apply(name, int(a), int(b))
     e.set_register(f.get("dst_lo", 0), f32_bits(value) if out == "float32" else int(value))
-
-
-def _whole(name: str, a: int, b: int) -> int:
-    found = {
-        "bypass": lambda: a,
-        "add": lambda: a + b,
-        "subtract": lambda: a - b,
-        "mult": lambda: a * b,
-        "max": lambda: max(a, b),
-        "min": lambda: min(a, b),
-        "bitwise_not": lambda: ~a,
-        "bitwise_and": lambda: a & b,
-        "bitwise_or": lambda: a | b,
-        "bitwise_xor": lambda: a ^ b,
-        "arith_shift_left": lambda: a << min(b, 32),
-        "logical_shift_left": lambda: a << min(b, 32),
-        "arith_shift_right": lambda: a >> min(b, 32),
-        "logical_shift_right": lambda: (a & 0xFFFFFFFF) >> min(b, 32),
-        "is_equal": lambda: int(a == b),
-        "not_equal": lambda: int(a != b),
-        "is_gt": lambda: int(a > b),
-        "is_ge": lambda: int(a >= b),
-        "is_lt": lambda: int(a < b),
-        "is_le": lambda: int(a <= b),
-    }.get(name)
-    if found is None:
-        raise NccError("NCC900", f"a register operation {name or 'of this code'} is not modelled")
-    return found()
 
 
 def branch(e: Engine, f: Fields) -> None:
@@ -129,6 +104,9 @@ def _column(e: Engine, f: Fields) -> View:
     size = size_of(kind)
     if size != 4:
         raise NccError("NCC912", "a register holds 4 bytes")
+    if not f.get("var", 0):  # on chip, as in the address of a DMA
+        at = address_of(f.get("offset", 0))
+        return view(e.mem, At(at.space, at.partition, at.byte), 1, kind)
     return dma_view(e.mem, Dram(f.get("var", 0), f.get("offset", 0)), walk, kind)
 
 
@@ -136,7 +114,7 @@ def load_registers(e: Engine, f: Fields) -> None:
     """One or two words of a DRAM variable into registers."""
     found = _column(e, f)
     if found.space.known is not None:
-        e.race.access(found.box, False, e.clock, e.number, e.done + 1, e.by)
+        e.race.access(found.box, False, e.clock, e.unit, e.done + 1, e.by)
     if not found.written(e.mem):
         raise NccError("NCC903", "loads a register from bytes that nobody wrote")
     words = found.array.reshape(-1).view(np.uint32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -9,14 +10,18 @@ import numpy as np
 
 from ncc import numerics
 from ncc.encode.codes import TAG_SIZE
+from ncc.encode.values import at as address_of
 from ncc.errors import NccError
+from ncc.ir.data import size_of
 from ncc.ir.isa import At, Dram
 from ncc.sim.engine import Engine, Fields, Flight
 from ncc.sim.memory import SBUF_PITCH, Memory
 from ncc.sim.race import START
+from ncc.sim.twins import Bytes, kept
 from ncc.sim.views import Dims, View, dma_view
 
-COPY, TRANSPOSE = 0, 2
+COPY, INDEXED, TRANSPOSE = 0, 1, 2
+FROM, TO, SKIPS = 1, 2, 4  # bits of an Extension's indirect_flags
 RUN_TYPES = {1: "uint8", 2: "uint16", 4: "uint32"}
 QUEUE_STEP = 16  # what a completion adds
 
@@ -25,19 +30,122 @@ def issue(e: Engine, f: Fields, extension: Fields | None) -> Flight:
     """Checks a DMA, tells the race check what it will touch, and gives what is to happen later."""
     _may_trigger(e, f)
     operation = f.get("dge_op", 0)
+    dtype: tuple[str, str] | None = None
     if operation == TRANSPOSE and extension is not None:
         source, to = _transposing(e, f, extension)
         move = _mover(e, source, to, True)
     elif operation == COPY and extension is None:
         source, to, dtype = _copying(e, f)
         move = _mover(e, source, to, False, dtype)
+    elif operation == INDEXED and extension is not None:
+        return indexed(e, f, extension)
     else:
         raise NccError("NCC900", f"dge_op {operation} is not modelled")
     e.issued += 1
-    for one, writes in ((source, False), (to, True)):
-        if one.space.known is not None:
-            e.race.access(one.box, writes, e.clock, e.queue, e.issued, e.by)
+    touch(e, source, to, values=kept(e.mem, source, to, dtype))
     return Flight(move, f["semaphore"], f["sem_increment"], START, e.by)
+
+
+def touch(
+    e: Engine, source: View, to: View, serial: bool = False, values: Bytes | None = None
+) -> None:
+    """Tells the race check what a DMA reads and writes."""
+    by = (e.clock, e.queue, e.issued, e.by)
+    if source.space.known is not None:
+        e.race.access(source.box, False, *by, serial)
+    if to.space.known is not None:
+        e.race.access(to.box, True, *by, serial, values)
+
+
+def indexed(e: Engine, f: Fields, x: Fields) -> Flight:
+    """Rows that begin where an index says, or a destination that is added to."""
+    flags, adds = x.get("indirect_flags", 0), bool(x.get("compute_op", 0))
+    pairs: list[tuple[View, View]] = []
+    dtype = e.dtype(f.get("dst_dtype", 0))
+    if flags & (FROM | TO):
+        if e.name != "Pool":
+            raise NccError("NCC914", f"{e.name} makes no descriptors from an index; Pool does")
+        starts = _starts(e, x, flags)
+    else:
+        starts = [None]
+    e.issued += 1
+    for number, start in enumerate(starts):
+        if flags & (FROM | TO) and start is None:
+            continue
+        row = f if start is None else _row(f, number, start, flags)
+        source, to = _typed_sides(e, row)
+        values = None if adds else kept(e.mem, source, to, (dtype, dtype))
+        touch(e, source, to, serial=True, values=values)
+        if adds:
+            touch(e, to, to, serial=True)
+        pairs.append((source, to))
+    moves = [_mover(e, a, b, False, (dtype, dtype), adds) for a, b in pairs]
+
+    def move() -> None:
+        for one in moves:
+            one()
+
+    return Flight(move, f["semaphore"], f["sem_increment"], START, e.by)
+
+
+def _starts(e: Engine, x: Fields, flags: int) -> list[int | None]:
+    """For each row the bytes from the table's start; None for a row that is outside and skipped."""
+    side = "src" if flags & FROM else "dst"
+    rows, step = x.get("index_channels", 0), x.get("tile_src_row_step", 0)
+    at = address_of(x.get(f"{side}_index", 0))
+    if at.space != "sb" or not 0 < rows <= 128:
+        raise NccError("NCC912", f"has {rows} indices in {at.space}")
+    found = dma_view(e.mem, At("sb", at.partition, at.byte), ((SBUF_PITCH, rows),), "int32")
+    e.race.access(found.box, False, e.clock, e.queue, e.issued + 1, e.by)
+    if not found.written(e.mem):
+        raise NccError("NCC903", "takes rows by an index that nobody wrote")
+    bound = x.get(f"{side}_bound_lo", 0) | x.get(f"{side}_bound_hi", 0) << 32
+    starts: list[int | None] = []
+    for index in found.array.reshape(-1):
+        start = int(index) * step
+        if 0 <= start < bound:
+            starts.append(start)
+        elif flags & SKIPS:
+            starts.append(None)
+        else:
+            raise NccError("NCC905", f"takes row {int(index)} of {bound // max(step, 1)}")
+    return starts
+
+
+def _row(f: Fields, number: int, start: int, flags: int) -> Fields:
+    """The copy of one row: the slowest step taken once."""
+    row = dict(f)
+    for side, jumps in (("src", flags & FROM), ("dst", flags & TO)):
+        steps, nums = f.get(f"{side}_step", (0, 0)), f.get(f"{side}_num", (1, 1))
+        row[side] = _further(f[side], start if jumps else number * steps[1])
+        row[f"{side}_step"], row[f"{side}_num"] = (steps[0], 0), (nums[0], 1)
+    return row
+
+
+def _further(address: Any, step: int) -> Dram | At:
+    """An address some bytes on; on chip a partition is SBUF_PITCH bytes."""
+    if isinstance(address, Dram):
+        return Dram(address.var, address.byte + step)
+    if not isinstance(address, At):
+        raise NccError("NCC900", "an address needs a generated descriptor")
+    down, inside = divmod(step, SBUF_PITCH)
+    return At(address.space, address.partition + down, address.byte + inside)
+
+
+def _typed_sides(e: Engine, f: Fields) -> tuple[View, View]:
+    """Both sides of a copy as the numbers that they are."""
+    sides: list[View] = []
+    for side in ("src", "dst"):
+        address, walk, run = _side(f, side)
+        dtype = e.dtype(f.get(f"{side}_dtype", 0))
+        size = size_of(dtype)
+        if run % size:
+            raise NccError("NCC912", f"a run of {run} bytes holds no whole elements of {size}")
+        sides.append(_sided(e.mem, address, (*walk, (size, run // size)), dtype))
+    source, to = sides
+    if source.array.size != to.array.size:
+        raise NccError("NCC912", f"{source.array.size} elements leave, {to.array.size} arrive")
+    return source, to
 
 
 def _may_trigger(e: Engine, f: Fields) -> None:
@@ -119,7 +227,14 @@ def _transposing(e: Engine, f: Fields, x: Fields) -> tuple[View, View]:
     return read, write
 
 
-def _mover(e: Engine, source: View, to: View, swap: bool, dtype: tuple[str, str] | None = None):
+def _mover(
+    e: Engine,
+    source: View,
+    to: View,
+    swap: bool,
+    dtype: tuple[str, str] | None = None,
+    adds: bool = False,
+) -> Callable[[], None]:
     """What moves the data, when the queue gets to it."""
     mem, by = e.mem, e.by
     if to.space.known is None:
@@ -128,13 +243,19 @@ def _mover(e: Engine, source: View, to: View, swap: bool, dtype: tuple[str, str]
 
     def move() -> None:
         values = source.array.swapaxes(-1, -2) if swap else source.array
-        if dtype is not None:
+        fresh = adds and not to.written(mem)
+        known = to.element_marks() if fresh else None
+        if adds:
+            old = to.array.reshape(values.shape)
+            values = numerics.cast(numerics.alu("add", old, values), dtype[1] if dtype else "")
+        elif dtype is not None and values.dtype != to.array.dtype:
             values = numerics.cast(numerics.widen(values), dtype[1])
         to.array[...] = values if values.shape == to.array.shape else values.reshape(to.array.shape)
-        if source.written(mem):
+        if source.written(mem) and known is None:
             to.mark(mem)
             return
-        known = source.element_marks()
+        mine = source.element_marks()
+        known = mine if known is None else known.reshape(mine.shape) & mine
         if output:
             bad = int(known.size - np.count_nonzero(known))
             raise NccError(

@@ -40,11 +40,17 @@ class Engine:
     """The state of one in-order engine."""
 
     name: str
-    number: int  # wire order; also its unit in clocks
+    number: int  # wire order
     bundles: tuple[Bundle, ...]
     mem: Memory
     race: Race
     warn: Callable[[str], None]
+    label: str = attrs.field(default=attrs.Factory(lambda self: self.name, takes_self=True))
+    core: int = 0
+    unit: int = attrs.field(
+        default=attrs.Factory(lambda self: UNITS * self.core + self.number, takes_self=True)
+    )  # in clocks
+    came: int = 0  # at a barrier: how often it has come to it, this time included
     pc: int = 0
     done: int = 0  # bundles completed
     by: str = ""  # the bundle that runs, as messages name it
@@ -59,6 +65,9 @@ class Engine:
     sums_known: Marks = attrs.field(factory=lambda: np.zeros(128, np.bool_))
     lanes: bytes = b""  # DVE's shuffle mask
     searched: tuple[Array, Marks | None] | None = None  # DVE's eight values
+    table: View | None = None  # Pool's, of a Gather
+    generators: Array | None = None  # of random numbers
+    call: dict[str, Any] = attrs.field(factory=dict[str, Any])  # Pool's library call
     room: dict[tuple[int, ...], tuple[Array, Array, Array]] = attrs.field(
         factory=dict[tuple[int, ...], tuple[Array, Array, Array]]
     )  # PE's working memory
@@ -68,7 +77,7 @@ class Engine:
     @property
     def queue(self) -> int:
         """The unit of this engine's direct queue."""
-        return ENGINES + self.number
+        return ENGINES + self.unit
 
     # --- operands ---------------------------------------------------------------------------------
 
@@ -90,7 +99,7 @@ class Engine:
                 raise NccError("NCC913", "Pool does not reach PSUM")
             self._may_read(found)
         box = found.box
-        self.race.access(box, False, self.clock, self.number, self.done + 1, self.by)
+        self.race.access(box, False, self.clock, self.unit, self.done + 1, self.by)
         return found
 
     def _may_read(self, found: View) -> None:
@@ -127,7 +136,7 @@ class Engine:
 
     def write(self, to: View, values: Array, known: Marks | None = None) -> None:
         """Stores values of the destination's own type."""
-        self.race.access(to.box, True, self.clock, self.number, self.done + 1, self.by)
+        self.race.access(to.box, True, self.clock, self.unit, self.done + 1, self.by)
         array = to.array
         array[...] = fit(values, array.shape)
         to.mark(self.mem, known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ncc.errors import NccError, nearest
-from ncc.sim import act, control, folds, pe, select, statistics, vector
+from ncc.sim import act, control, cores, folds, pe, select, statistics, vector
 from ncc.sim.engine import Engine, Fields
 
 EFFECTS: dict[str, Callable[[Engine, Fields], None]] = {
@@ -16,6 +16,7 @@ EFFECTS: dict[str, Callable[[Engine, Fields], None]] = {
     **folds.EFFECTS,
     **select.EFFECTS,
     **statistics.EFFECTS,
+    **cores.EFFECTS,
 }
 
 

@@ -8,11 +8,12 @@ from math import prod
 import numpy as np
 
 from ncc import numerics
+from ncc import numerics_rows as rows_of
 from ncc.errors import NccError
 from ncc.sim.act import element_bits
 from ncc.sim.engine import Engine, Fields, flat, together
 from ncc.sim.memory import Array, Marks
-from ncc.sim.vector import accumulate, arith, bits, into, op_name, read
+from ncc.sim.vector import arith, bits, into, op_name, read
 from ncc.sim.views import View
 
 
@@ -57,7 +58,7 @@ def tensor_cumulative(e: Engine, f: Fields) -> None:
     source, x, known, rows = _grouped(e, f, max(1, f.get("op_dim", 2) - 1))
     to, dtype = into(e, f)
     together(source, to)
-    y = accumulate(arith(f.get("op", 0)), numerics.widen(x.reshape(-1, x.shape[2])))
+    y = rows_of.running(arith(f.get("op", 0)), x.reshape(-1, x.shape[2]))
     marks = None if known is None else np.logical_and.accumulate(known, axis=2).reshape(rows, -1)
     e.put(to, y.reshape(rows, -1), dtype, marks)
 

@@ -1,4 +1,4 @@
-"""The core: five streams, semaphores, events and DMA queues, run until every stream has ended.
+"""A core: five streams, semaphores, events and DMA queues, run until every stream has ended.
 
 An engine starts a bundle after its previous one is complete. A D4 retires as it is issued; its data
 moves then, or with a seed at any later time, and completions are published in queue order, 16 at
@@ -9,13 +9,11 @@ same, or the program has a race.
 from __future__ import annotations
 
 import operator
-import random
 from collections import Counter as Count
 from collections.abc import Callable
 from typing import Any
 
 import attrs
-import numpy as np
 
 from ncc.encode.codes import WAIT_COMPARE
 from ncc.errors import NccError
@@ -23,8 +21,9 @@ from ncc.ir.isa import Band, Bundle, Program, Stream
 from ncc.sim import dma
 from ncc.sim.engine import Engine, Fields, Flight
 from ncc.sim.execute import effect
+from ncc.sim.meetings import Meetings
 from ncc.sim.memory import Memory
-from ncc.sim.race import ENGINES, Counter, Race, joined
+from ncc.sim.race import ENGINES, UNITS, Counter, Race, joined
 
 LIMIT = 1_000_000  # bundles, beside one pass over the program
 BRANCHES = frozenset(("CompareAndBranch",))
@@ -50,23 +49,41 @@ class Report:
 
 
 class Core:
-    """One core and a program on it."""
+    """One core and a program on it. Clocks, report and barriers are those of the whole run."""
 
     def __init__(
-        self, program: Program, mem: Memory, seed: int | None = None, limit: int = LIMIT
+        self,
+        program: Program,
+        mem: Memory,
+        limit: int,
+        number: int,
+        race: Race,
+        meetings: Meetings,
+        report: Report,
     ) -> None:
-        self.mem = mem
+        self.mem, self.number = mem, number
         self.limit = limit + sum(len(s.bundles) for s in program.streams)
-        self.random = None if seed is None else random.Random(seed)
-        self.report = Report()
-        self.race = Race()
+        self.race, self.meetings, self.report = race, meetings, report
+        units = UNITS * len(self.meetings.came)
         self.semaphores = [0] * 256
         self.events = [0] * 256
         self.event_clocks: dict[int, tuple[int, ...]] = {}
-        self.counters = [Counter() for _ in range(256)]
-        self.published = [((0,) * 2 * ENGINES, 0)] * ENGINES  # clock and number of the last DMA
+        self.counters = [Counter(units) for _ in range(256)]
+        self.published = [((0,) * units, 0)] * ENGINES  # clock and number of the last DMA
+        label = f"core {number} " if len(self.meetings.came) > 1 else ""
         self.engines = [
-            Engine(s.engine, n, s.bundles, mem, self.race, self.warn, ended=not s.bundles)
+            Engine(
+                s.engine,
+                n,
+                s.bundles,
+                mem,
+                self.race,
+                self.warn,
+                label=f"{label}{s.engine}",
+                core=number,
+                clock=[0] * units,
+                ended=not s.bundles,
+            )
             for n, s in enumerate(program.streams)
         ]
         _totals(program.streams, self.counters)
@@ -76,57 +93,18 @@ class Core:
 
     # --- the run ----------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Runs to the end of all streams."""
-        with np.errstate(all="ignore"):
-            if self.random is None:
-                self._in_turn()
-            else:
-                self._at_random(self.random)
+    @property
+    def ended(self) -> bool:
+        return all(e.ended for e in self.engines)
 
-    def _in_turn(self) -> None:
-        """Every engine as far as it gets, one after the other."""
-        while not all(e.ended for e in self.engines):
-            moved = False
-            for e in self.engines:
-                while not e.ended and self._ready(e):
-                    self._step(e)
-                    moved = True
-                    if e.flights:
-                        self._land(e, e.flights[0])
-            if not moved:
-                raise self._deadlock()
-
-    def _at_random(self, draw: random.Random) -> None:
-        """One bundle or one DMA at a time, drawn from all that could be next."""
-        while not all(e.ended for e in self.engines):
-            ready: list[tuple[Engine, Flight | None]] = [
-                (e, None) for e in self.engines if not e.ended and self._ready(e)
-            ]
-            ready += [(e, x) for e in self.engines for x in e.flights if not x.moved]
-            if not ready:
-                raise self._deadlock()
-            e, flight = draw.choice(ready)
-            if flight is None:
-                self._step(e)
-            else:
-                self._land(e, flight)
-
-    def _deadlock(self) -> NccError:
-        stuck = [
-            f"{e.name} {e.pc} ({e.bundles[e.pc].op}) waits for {self._missing(e)}"
-            for e in self.engines
-            if not e.ended
-        ]
-        return NccError(
-            "NCC901",
-            "deadlock: " + "; ".join(stuck),
-            hint="an update that one of them waits for is missing or comes too late",
-        )
+    @property
+    def held(self) -> bool:
+        """Whether an engine stands at a barrier that another core has not come to."""
+        return any(e.came and not e.ended for e in self.engines)
 
     # --- waits ------------------------------------------------------------------------------------
 
-    def _ready(self, e: Engine) -> bool:
+    def ready(self, e: Engine) -> bool:
         if e.pc >= len(e.bundles):
             last = e.bundles[-1].op
             raise NccError("NCC911", f"the stream of {e.name} ends with {last} instead of Exit")
@@ -134,11 +112,22 @@ class Core:
         mode, index = bundle.band.wait
         if mode and not self._holds(e, mode, index, bundle.band.value):
             return False
+        if bundle.op == "CoreBarrier":
+            return self._met(e, bundle)
         if bundle.op != "EventSemaphore":
             return True
         f = dict(bundle.fields)
         mode, index = f.get("wait2_mode", 0), f.get("wait2_idx", 0)
         return not mode or self._holds(e, mode, index, f.get("wait2_value", 0))
+
+    def _met(self, e: Engine, bundle: Bundle) -> bool:
+        """Whether all cores have come to the barrier; this one has, from now on."""
+        number = barrier_of(bundle)
+        if not e.came:
+            if bundle.band.wait[0]:
+                self._pass(e, *bundle.band.wait, bundle.band.value)
+            e.came = self.meetings.come(self.number, number, e.clock)
+        return not self.meetings.absent(number, e.came)
 
     def _holds(self, e: Engine, mode: int, index: int, value: int) -> bool:
         if mode in EVENT_WANTS:
@@ -152,13 +141,17 @@ class Core:
         bits = e.register(value) if mode & 0x80 else value
         return bits - (1 << 32) if bits >> 31 else bits
 
-    def _missing(self, e: Engine) -> str:
+    def missing(self, e: Engine) -> str:
         bundle = e.bundles[e.pc]
         f: Fields = dict(bundle.fields)
         waits = [(*bundle.band.wait, bundle.band.value)]
         if bundle.op == "EventSemaphore":
             waits.append((f.get("wait2_mode", 0), f.get("wait2_idx", 0), f.get("wait2_value", 0)))
         words: list[str] = []
+        if e.came:
+            number = barrier_of(bundle)
+            others = ", ".join(f"core {n}" for n in self.meetings.absent(number, e.came))
+            words.append(f"{others} to come to barrier {number}")
         for mode, index, value in waits:
             if not mode or self._holds(e, mode, index, value):
                 continue
@@ -186,10 +179,10 @@ class Core:
 
     # --- one bundle -------------------------------------------------------------------------------
 
-    def _step(self, e: Engine) -> None:
+    def step(self, e: Engine) -> None:
         bundle = e.bundles[e.pc]
         op, band = bundle.op, bundle.band
-        e.by = f"{e.name} {e.pc} ({op})"
+        e.by = f"{e.label} {e.pc} ({op})"
         self.report.bundles[op] += 1
         self.limit -= 1
         f: Fields = dict(bundle.fields)
@@ -203,7 +196,7 @@ class Core:
             self._run(e, bundle, f)
             e.done += 1
             e.pc += 1
-            e.clock[e.number] = e.done
+            e.clock[e.unit] = e.done
             if band.update[0]:
                 self._update(e, *band.update, band.value)
             if op == "EventSemaphore" and f.get("update2_mode", 0):
@@ -218,13 +211,16 @@ class Core:
                 self._issue(e, f)
             case "Exit":
                 self._exit(e)
+            case "CoreBarrier":
+                e.clock = list(self.meetings.known(barrier_of(bundle), e.came))
+                e.came = 0
             case "EventSemaphoreRangeClear":
                 self._clear(f)
             case op:
                 effect(op)(e, f)
 
     def _at(self, e: Engine, fault: NccError) -> NccError:
-        return fault.at(value=e.by or f"{e.name} {e.pc} ({e.bundles[e.pc].op})")
+        return fault.at(value=e.by or f"{e.label} {e.pc} ({e.bundles[e.pc].op})")
 
     def _exit(self, e: Engine) -> None:
         if e.pc != len(e.bundles) - 1:
@@ -251,7 +247,7 @@ class Core:
         what the bundle wrote."""
         clock = tuple(e.clock)
         if not mode & 0x10:
-            clock = (*clock[: e.number], e.done - 1, *clock[e.number + 1 :])
+            clock = (*clock[: e.unit], e.done - 1, *clock[e.unit + 1 :])
         action = mode & 0x0F
         if mode & 0x80:
             value = e.register(value)
@@ -283,7 +279,7 @@ class Core:
             extension = dict(after.fields)
         flight = dma.issue(e, f, extension)
         clock = list(e.clock)
-        clock[e.number] = e.done + 1
+        clock[e.unit] = e.done + 1
         flight.clock = tuple(clock)
         if extension is not None:
             e.pc += 1  # DA is read together with its D4
@@ -291,7 +287,7 @@ class Core:
         self.report.dmas += 1
         self.report.descriptors += dma.descriptors(f)
 
-    def _land(self, e: Engine, flight: Flight) -> None:
+    def land(self, e: Engine, flight: Flight) -> None:
         """Moves the data of a DMA, and publishes what is complete at the head of its queue."""
         flight.move()
         flight.moved = True
@@ -303,7 +299,12 @@ class Core:
             done = tuple(clock)
             self.published[e.number] = (done, number + 1)
             self.semaphores[first.semaphore] += first.amount
-            self.counters[first.semaphore].raised(e.queue, first.amount, done)
+            self.counters[first.semaphore].raised(ENGINES + e.number, first.amount, done)
+
+
+def barrier_of(bundle: Bundle) -> int:
+    """The number of a CoreBarrier."""
+    return int(dict(bundle.fields).get("index", 0))
 
 
 def _totals(streams: tuple[Stream, ...], counters: list[Counter]) -> None:

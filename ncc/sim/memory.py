@@ -10,7 +10,7 @@ somewhere in the machine unwritten data is stored again, which a counter (`epoch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -30,6 +30,7 @@ UNWRITTEN, ZEROED, OPEN, CLOSED, FOREIGN = range(5)
 STATES = ("unwritten", "zeroed", "open", "closed", "foreign")
 SBUF_PITCH = 1 << 18  # address bytes from one partition to the next, in a bundle
 PSUM_BYTES = 16384
+OWN, SHARED = 16, 1 << 20  # steps between the keys of one core and the next, and of shared memory
 PAD = 64  # keeps equal offsets of the partitions out of one cache set
 
 
@@ -41,7 +42,8 @@ class Space:
     """
 
     name: str
-    key: int  # of the race check: 0 SBUF, -1 PSUM, -2 the scratchpad, else the variable's id
+    key: int  # of the race check: 0 SBUF, -1 PSUM, -2 the scratchpad, else the variable's id;
+    # below 0 for what cores share, and for what is a second core's own
     rows: int
     width: int
     stride: int
@@ -68,6 +70,13 @@ class Memory:
     views: dict[Any, Any] = attrs.field(factory=dict[Any, Any])
     last: dict[int, tuple[Any, int]] = attrs.field(factory=dict[int, tuple[Any, int]])
     # by PSUM bank: the view that PE wrote last, and the state of all its cells; none otherwise
+    peers: tuple[Memory, ...] = ()  # of the other cores
+
+    def taint(self) -> None:
+        """Unwritten marks were stored, maybe where other cores see them."""
+        self.epoch += 1
+        for other in self.peers:
+            other.epoch += 1
 
     def variable(self, var: int) -> Space:
         """The variable with this id; NCC905 for an id that none has."""
@@ -77,15 +86,18 @@ class Memory:
         return found
 
 
-def memory(target: Target, variables: Iterable[Var], contents: Mapping[int, bytes]) -> Memory:
+def memory(
+    target: Target, variables: Iterable[Var], contents: Mapping[int, bytes], core: int = 0
+) -> Memory:
     """Memories at the start of a run; `contents` are the bytes of inputs and constants by id."""
     table = tuple(variables)
     rows = target.partitions
-    sbuf = _fresh("sb", 0, rows, target.sbuf_size)
-    psum = _fresh("ps", -1, rows, PSUM_BYTES)
+    own = -OWN * core
+    sbuf = _fresh("sb", own, rows, target.sbuf_size)
+    psum = _fresh("ps", own - 1, rows, PSUM_BYTES)
     psum.states = np.zeros(rows * psum.stride // 4, np.uint8)
     scratch = max((v.offset + _size(v) for v in table if v.kind == "virtual"), default=0)
-    pad = _fresh("scratch", -2, 1, scratch)
+    pad = _fresh("scratch", own - 2, 1, scratch)
     dram: dict[int, Space] = {}
     for v in table:
         size, pitch = _size(v), _pitch(v)
@@ -95,8 +107,23 @@ def memory(target: Target, variables: Iterable[Var], contents: Mapping[int, byte
         elif v.kind == "virtual":
             dram[v.id] = attrs.evolve(pad, name=v.name, width=size, start=v.offset, pitch=pitch)
         else:
-            dram[v.id] = attrs.evolve(_fresh(v.name, v.id, 1, size), pitch=pitch)
+            key = v.id if v.kind == "output" else -SHARED - v.id
+            dram[v.id] = attrs.evolve(_fresh(v.name, key, 1, size), pitch=pitch)
     return Memory(target, sbuf, psum, dram)
+
+
+def share(memories: Sequence[Memory], tables: Sequence[tuple[Var, ...]]) -> None:
+    """Let the variables that cores know together be one: inputs, outputs and shared ones, by name.
+    One that only a later core knows keeps its place, under a key that nobody else has."""
+    known: dict[str, Space] = {}
+    for core, (mem, table) in enumerate(zip(memories, tables, strict=True)):
+        for v in table:
+            if v.kind in ("file", "virtual"):
+                continue
+            mine = mem.dram[v.id]
+            mine.key -= SHARED * core if mine.key < 0 else 0
+            mem.dram[v.id] = known.setdefault(v.name, mine)
+        mem.peers = tuple(other for other in memories if other is not mem)
 
 
 def _fresh(name: str, key: int, rows: int, width: int) -> Space:

@@ -153,7 +153,7 @@ def matmul(e: Engine, f: Fields) -> None:
         np.add(result, np.float32(0), out=to.array)
         to.mark(e.mem, known)
     else:
-        e.race.access(to.box, True, e.clock, e.number, e.done + 1, e.by)
+        e.race.access(to.box, True, e.clock, e.unit, e.done + 1, e.by)
         if view_ is not to:
             _may_add(e, to, to.cells())
             state = UNWRITTEN
@@ -199,7 +199,7 @@ def _clear(e: Engine, f: Fields, to: View) -> None:
     left, size = GROUP[f.get("col_grp", 0)]
     bank = e.mem.target.psum_bank_bytes
     whole = window(e.mem, left, size, to.box.low // bank, bank)
-    e.race.access(whole.box, True, e.clock, e.number, e.done + 1, e.by)
+    e.race.access(whole.box, True, e.clock, e.unit, e.done + 1, e.by)
     cells = whole.cells()
     if (cells == OPEN).any():
         raise NccError(
@@ -231,7 +231,7 @@ def _transpose(e: Engine, f: Fields, tile: Tile, moving: View, to: View) -> None
 
     Two passes of fp32: the first writes the upper half of each cell, the second the lower.
     """
-    e.race.access(to.box, True, e.clock, e.number, e.done + 1, e.by)
+    e.race.access(to.box, True, e.clock, e.unit, e.done + 1, e.by)
     rows = tile.values.shape[0]
     if e.marks(moving) is not None:
         raise NccError("NCC903", "transposes by an identity that nobody wrote")

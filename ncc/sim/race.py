@@ -1,9 +1,9 @@
 """The happens-before check: two accesses to the same bytes, one a write, must be ordered by waits.
 
-A clock has one component a unit: the five engines in wire order, then their five DMA queues. That
-of an engine counts the bundles it has completed, that of a queue its completed DMAs. Clocks grow
-along a stream and by waits alone, never by what happened to have arrived, so that the verdict is
-the same in every interleaving (passes reference 12.3).
+A clock has one component a unit: the five engines in wire order, then their five DMA queues; those
+of a second core follow. That of an engine counts the bundles it has completed, that of a queue its
+completed DMAs. Clocks grow along a stream and by waits alone, never by what happened to have
+arrived, so that the verdict is the same in every interleaving (passes reference 12.3).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ncc.errors import NccError, Place
+from ncc.sim.twins import Bytes, equal, within
 from ncc.sim.views import Box, overlap
 
 ENGINES = 5
@@ -22,9 +23,10 @@ START: Clock = (0,) * UNITS
 
 
 # One past access: first and last row and byte of its rectangle (ends excluded), its box, its unit
-# and position there, whether it wrote, and the bundle as messages name it. It is over for whoever's
-# clock has the position at the unit. A tuple: a drawer may hold a hundred of them.
-Access = tuple[int, int, int, int, Box, int, int, bool, str]
+# and position there, whether it wrote, the bundle as messages name it, its number among all, and
+# what it wrote, where cores may write the same. It is over for whoever's clock has the position at
+# the unit. A tuple: a drawer may hold a hundred of them.
+Access = tuple[int, int, int, int, Box, int, int, bool, str, int, "Bytes | None"]
 
 
 def joined(a: Sequence[int], b: Sequence[int]) -> Clock:
@@ -47,19 +49,37 @@ class Race:
 
     def __init__(self) -> None:
         self.drawers: defaultdict[tuple[int, int, int], Drawer] = defaultdict(Drawer)
+        self.count = 0
+        self.twins: dict[tuple[int, int], bool] = {}  # by the numbers of two accesses
 
     def access(
-        self, box: Box, write: bool, clock: Sequence[int], unit: int, position: int, by: str
+        self,
+        box: Box,
+        write: bool,
+        clock: Sequence[int],
+        unit: int,
+        position: int,
+        by: str,
+        serial: bool = False,
+        values: Bytes | None = None,
     ) -> None:
-        """Checks a new access, whose issuer knows `clock`, against the past, and keeps it."""
+        """Checks a new access, whose issuer knows `clock`, against the past, and keeps it.
+
+        `serial`: what the same instruction touched before is over by then. `values` are the bytes
+        that it writes, where other cores may write the same.
+        """
         (top, end), low, high = box.rows, box.low, box.high
-        new: Access = (top, end, low, high, box, unit, position, write, by)
+        self.count += 1
+        new: Access = (
+            *(top, end, low, high, box, unit, position, write, by),
+            *(self.count, values),
+        )
         for key in box.columns:
             drawer = self.drawers[key]
             past = drawer.writes
             meet = [a for a in past if a[0] < end and top < a[1] and a[2] < high and low < a[3]]
             for old in meet:
-                ordered = _ordered(old, new, clock)
+                ordered = self._ordered(old, new, clock, serial)
                 if write and ordered and _covers(box, old[4]):
                     past.remove(old)
             if not write:
@@ -68,19 +88,46 @@ class Race:
             for old in list(drawer.reads.values()):
                 if not (old[0] < end and top < old[1] and old[2] < high and low < old[3]):
                     continue
-                if _ordered(old, new, clock) and _covers(box, old[4]):
+                if self._ordered(old, new, clock, serial) and _covers(box, old[4]):
                     del drawer.reads[old[4], old[5]]
             past.append(new)
 
+    def _ordered(self, old: Access, new: Access, clock: Sequence[int], serial: bool) -> bool:
+        """Whether the issuer of `new` knows that `old` is over; a race where it must and does
+        not."""
+        unit = old[5]
+        if clock[unit] >= old[6] or (unit == new[5] and unit % UNITS < ENGINES):
+            return True
+        if serial and unit == new[5] and old[6] == new[6]:
+            return True
+        if (old[7] or new[7]) and overlap(new[4], old[4]) and not self._unnoticed(old, new):
+            raise _race(old, new)
+        return False
 
-def _ordered(old: Access, new: Access, clock: Sequence[int]) -> bool:
-    """Whether the issuer of `new` knows that `old` is over; a race where it must and does not."""
-    unit = old[5]
-    if clock[unit] >= old[6] or (unit == new[5] and unit < ENGINES):
-        return True
-    if (old[7] or new[7]) and overlap(new[4], old[4]):
-        raise _race(old, new)
-    return False
+    # --- the same work on two cores ---------------------------------------------------------------
+
+    def _unnoticed(self, old: Access, new: Access) -> bool:
+        """Whether no order of two accesses of different cores could be noticed: both write the same
+        bytes, or the reader has written itself what the other core writes."""
+        if old[5] // UNITS == new[5] // UNITS:
+            return False
+        if old[7] and new[7]:
+            return self._twins(old, new)
+        read, write = (new, old) if old[7] else (old, new)
+        mine = [
+            one
+            for key in read[4].columns
+            for one in self.drawers[key].writes
+            if one[5] // UNITS == read[5] // UNITS and one[9] < read[9]
+        ]
+        return within(read[4], write[4], [x[4] for x in mine if self._twins(x, write)])
+
+    def _twins(self, one: Access, other: Access) -> bool:
+        pair = one[9], other[9]
+        found = self.twins.get(pair)
+        if found is None:
+            found = self.twins[pair] = equal(one[4], one[10], other[4], other[10])
+        return found
 
 
 def _covers(box: Box, other: Box) -> bool:
@@ -97,10 +144,10 @@ def _covers(box: Box, other: Box) -> bool:
 def _race(old: Access, new: Access) -> NccError:
     top, end = max(old[0], new[0]), min(old[1], new[1])
     low, high = max(old[2], new[2]), min(old[3], new[3])
-    space, by, before = new[4].space, new[-1], old[-1]
+    space, by, before = new[4].space, new[8], old[8]
     said = (
-        f"{'writes' if new[-2] else 'reads'} {space} rows {top} to {end - 1} bytes {low} to "
-        f"{high - 1} that {before} {'writes' if old[-2] else 'reads'}, and no wait orders them"
+        f"{'writes' if new[7] else 'reads'} {space} rows {top} to {end - 1} bytes {low} to "
+        f"{high - 1} that {before} {'writes' if old[7] else 'reads'}, and no wait orders them"
     )
     return NccError("NCC902", said, Place(value=by), "make the later one wait for the other")
 
@@ -112,12 +159,12 @@ class Counter:
     several writers, one is only known to have done k minus all that the others do in the program.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, units: int = UNITS) -> None:
         self.values: defaultdict[int, list[int]] = defaultdict(list)
         self.clocks: defaultdict[int, list[Clock]] = defaultdict(list)
         self.totals: dict[int, int] = {}  # by writer, over the whole program
         self.static = True  # only raised, and by streams without branches
-        self.latest: Clock = START
+        self.latest: Clock = (0,) * units
 
     def raised(self, writer: int, amount: int, clock: Clock) -> None:
         """Records an update; `clock` is the writer's at completion."""

@@ -1,7 +1,8 @@
 """Runs a program from its records or from the bytes of its NEFF, and gives the outputs.
 
 Nothing that the compiler knew gets here but what stands in the streams and in the definition of the
-NEFF. Inputs come in parameter order and are rounded to the type of their variable.
+NEFF. Inputs come in parameter order and are rounded to the type of their variable. Of several cores
+each has its own program and memories; they share inputs, outputs and what is declared as shared.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from numpy.typing import NDArray
 
 from ncc import numerics
 from ncc.errors import NccError, UsageError
+from ncc.ir.core import Cores, modules_of
 from ncc.ir.data import numpy_type, size_of
 from ncc.ir.isa import Program, Var
 from ncc.ir.neff import Neff
+from ncc.sim import turns
 from ncc.sim.machine import LIMIT, Core, Report
-from ncc.sim.memory import Memory, memory
+from ncc.sim.meetings import Meetings
+from ncc.sim.memory import Memory, memory, share
+from ncc.sim.race import Race
 from ncc.target import TARGETS, Target
 
 Array = NDArray[Any]
@@ -36,7 +41,7 @@ class Run:
 
 
 def run_isa(
-    program: Program,
+    program: Program | Cores,
     target: Target,
     inputs: Sequence[Array],
     watch: Watch | None = None,
@@ -54,10 +59,10 @@ def run_neff(
     seed: int | None = None,
 ) -> list[Array]:
     """The outputs of a NEFF, decoded from its bytes. Without `target` it names its own."""
-    from ncc.pack import unpack
+    from ncc.pack import unpack_all
 
-    program = unpack(neff)
-    return run_isa(program, target or target_of(program), inputs, watch, seed)
+    program = unpack_all(neff)
+    return run_isa(program, target or target_of(modules_of(program)[0]), inputs, watch, seed)
 
 
 def target_of(program: Program) -> Target:
@@ -71,7 +76,7 @@ def target_of(program: Program) -> Target:
 
 
 def run_report(
-    program: Program,
+    program: Program | Cores,
     target: Target,
     inputs: Sequence[Array],
     watch: Watch | None = None,
@@ -79,17 +84,27 @@ def run_report(
     limit: int = LIMIT,
 ) -> Run:
     """Outputs and report. With `seed` engines and queues interleave at random."""
-    if program.neff_target != target.neff:
-        said = f"the program is for {program.neff_target!r}, and {target.name} is {target.neff!r}"
-        raise NccError("NCC916", said)
-    contents = _contents(program, inputs)
-    mem = memory(target, program.vars, contents)
-    core = Core(program, mem, seed, limit)
-    core.run()
-    outputs = [_output(mem, v) for v in program.vars if v.kind == "output"]
+    programs: tuple[Program, ...] = modules_of(program)
+    for one in programs:
+        if one.neff_target != target.neff:
+            said = f"the program is for {one.neff_target!r}, and {target.name} is {target.neff!r}"
+            raise NccError("NCC916", said)
+    memories = [
+        memory(target, one.vars, _contents(one, inputs), n) for n, one in enumerate(programs)
+    ]
+    share(memories, [one.vars for one in programs])
+    race, meetings, report = Race(), Meetings(len(programs)), Report()
+    cores = [
+        Core(one, mem, limit, n, race, meetings, report)
+        for n, (one, mem) in enumerate(zip(programs, memories, strict=True))
+    ]
+    with np.errstate(all="ignore"):
+        turns.run(cores, seed)
+    outputs = [_output(memories[0], v) for v in programs[0].vars if v.kind == "output"]
     if watch is not None:
-        watch.update({v.name: _value(mem, v) for v in program.vars})
-    return Run(outputs, core.report)
+        for one, mem in reversed(tuple(zip(programs, memories, strict=True))):
+            watch.update({v.name: _value(mem, v) for v in one.vars})
+    return Run(outputs, report)
 
 
 def _contents(program: Program, inputs: Sequence[Array]) -> dict[int, bytes]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from ncc import numerics
+from ncc import numerics_rows as rows_of
 from ncc.encode.values import bits_f32
 from ncc.errors import NccError
 from ncc.ir.data import numpy_type
+from ncc.ir.isa import At
 from ncc.sim.act import element_bits, merged_marks
 from ncc.sim.engine import Engine, Fields, Scalar, flat, together
 from ncc.sim.memory import Array, Marks
@@ -23,16 +25,12 @@ QUADRANT = 32
 def _affine(f: Fields, rows: int) -> Array:
     """base + Σ i·step + row · multiplier, as int64 [rows, elements]."""
     base, dims = f["pattern"]
-    walk = np.full((), base, np.int64)
-    for step, num in reversed(dims):
-        walk = np.add.outer(walk, np.arange(num, dtype=np.int64) * step)
-    lanes = np.arange(rows, dtype=np.int64) * f.get("channel_multiplier", 0)
-    return np.add.outer(lanes, walk.reshape(-1))
+    return rows_of.affine(base, tuple(reversed(dims)), rows, f.get("channel_multiplier", 0))
 
 
 def iota(e: Engine, f: Fields) -> None:
     to, dtype = into(e, f)
-    values = _affine(f, to.array.shape[0])
+    values = _affine(f, to.array.shape[0]).astype(np.uint32).view(np.int32)
     if values.size != to.array.size:
         raise NccError("NCC912", f"counts {values.size} values for {to.array.size} places")
     e.put(to, values, dtype)
@@ -46,11 +44,12 @@ def affine_select(e: Engine, f: Fields) -> None:
     where = _affine(f, rows)
     if where.size != x.size:
         raise NccError("NCC912", f"counts {where.size} positions for {x.size} elements")
-    fill = np.float32(bits_f32(e.register(f.get("fill_reg", 0))))
+    fill = np.asarray(bits_f32(e.register(f.get("fill_reg", 0))), np.float32)
     keep = numerics.ALU[FILL[f.get("fill_mode", 0) & 3]](where, np.int64(0) * where) != 0
-    y = np.where(keep, flat(numerics.widen(x)), fill)
+    own = x if x.dtype == numpy_type(dtype) else numerics.cast(numerics.widen(x), dtype)
+    y = np.where(keep, flat(own), numerics.cast(fill.reshape(1), dtype))
     known = e.marks(source)
-    e.put(to, y, dtype, None if known is None else flat(known) | ~keep)
+    e.write(to, y, None if known is None else flat(known) | ~keep)
 
 
 def range_select(e: Engine, f: Fields) -> None:
@@ -74,10 +73,9 @@ def range_select(e: Engine, f: Fields) -> None:
 def _running_max(e: Engine, command: int, y: Array, known: Marks | None) -> None:
     rows = y.shape[0]
     first = e.sums[:rows] if command == 2 else np.full(rows, numerics.FP32_MIN, np.float32)
-    steps = np.concatenate([first.reshape(rows, 1), y], axis=1)
     written = np.ones(rows, np.bool_) if known is None else np.logical_and.reduce(known, axis=1)
     e.sums_known[:rows] = written & e.sums_known[:rows] if command == 2 else written
-    e.sums[:rows] = numerics.reduce("max", steps, (1,))
+    e.sums[:rows] = rows_of.folded("max", y, first)
 
 
 def _predicate(e: Engine, f: Fields, name: str, tag: str) -> tuple[Array, Marks | None]:
@@ -187,19 +185,30 @@ def load_mask(e: Engine, f: Fields) -> None:
 
 
 def stream_shuffle(e: Engine, f: Fields) -> None:
-    """Partition 32q + j takes partition 32q + mask[j]; a lane with bit 20 passes its own on."""
+    """Partition 32q + j takes partition 32q + lane[j] of the source; a lane with bit 20 leaves its
+    partition as it is. Of the source only the partitions that lanes name are read."""
     _same(e, f)
     if not e.lanes:
         raise NccError("NCC919", "no shuffle mask was loaded")
-    source, (to, _) = read(e, f), into(e, f)
-    x, _ = together(source, to)
-    from_ = np.array([j if lane & 0x20 else lane for j, lane in enumerate(e.lanes)])
-    if (from_ >= QUADRANT).any():
+    if any(lane & 0x1F != lane & 0xDF for lane in e.lanes):
         raise NccError("NCC919", "a shuffle lane is above 31")
-    known = e.marks(source)
-    picked = _quadrants(flat(x))[:, from_].reshape(flat(x).shape)
-    marks = None if known is None else _quadrants(flat(known))[:, from_].reshape(flat(x).shape)
-    e.write(to, picked, marks)
+    to, _ = into(e, f)
+    count, at, tag = f.get("nchan", 0), f["src"], e.dtype(f.get("in_dtype", 0))
+    old, marks = flat(to.array), to.element_marks().reshape(to.array.shape[0], -1)
+    new, known = old.copy(), marks.copy()
+    for top in range(0, count, QUADRANT):
+        taken = [(j, x) for j, x in enumerate(e.lanes[: count - top]) if not x & 0x20]
+        if not taken:
+            continue
+        used = max(x for _, x in taken) + 1
+        start = At(at.space, at.partition + top, at.byte, at.dims)
+        source = e.source(start, used, tag)
+        x, own = flat(source.array), source.element_marks().reshape(used, -1)
+        if x.shape[1] != new.shape[1]:
+            raise NccError("NCC912", f"the patterns hold {x.shape[1]}, {new.shape[1]} elements")
+        for j, lane in taken:
+            new[top + j], known[top + j] = x[lane], own[lane]
+    e.write(to, new, None if known.all() else known)
 
 
 EFFECTS = {

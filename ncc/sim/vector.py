@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ncc import numerics
+from ncc import numerics_rows as rows_of
 from ncc.encode.codes import ALU
 from ncc.errors import NccError
 from ncc.ir.data import FLOATS, numpy_type
@@ -15,13 +16,7 @@ from ncc.sim.views import View
 
 OPS = {code: name for name, code in ALU.items()}
 FIRST, SECOND = 1, 2  # bits of `reverse`
-IDENTITY = {  # what "zero" loads into an accumulator, by its operation
-    "add": 0.0,
-    "subtract": 0.0,
-    "mult": 1.0,
-    "max": numerics.FP32_MIN,
-    "min": -numerics.FP32_MIN,
-}
+FOLDS = ("add", "subtract", "mult", "max", "min")  # what an accumulator takes
 
 
 def op_name(code: int) -> str:
@@ -86,7 +81,7 @@ def tensor_tensor(e: Engine, f: Fields) -> None:
     to, dtype = into(e, f)
     x, y, _ = together(a, b, to)
     code = f.get("op", 0)
-    if 0xC4 <= code <= 0xC6:
+    if code >= 0xC4:
         e.write(to, _integers(code, x, y, dtype), e.marks(a, b))
         return
     e.put(to, numerics.alu(arith(code), x, y), dtype, e.marks(a, b))
@@ -105,12 +100,13 @@ def arith(code: int) -> str:
 
 
 def _integers(code: int, x: Array, y: Array, dtype: str) -> Array:
-    """add, mult and subtract of integers, which wrap around as the type does."""
+    """Operations of integers in their own type, in which sums and products wrap around."""
+    name = OPS.get(code, "").removesuffix("_int")
+    if name not in numerics.INTEGER:
+        raise NccError("NCC900", f"ALU code {code:#04x} is not modelled")
     if dtype in FLOATS or x.dtype.kind == "f" or y.dtype.kind == "f":
         raise NccError("NCC912", "an integer operation on a float type")
-    wide = x.astype(np.int64), y.astype(np.int64)
-    found = {0xC4: np.add, 0xC5: np.multiply, 0xC6: np.subtract}[code](*wide)
-    return found.astype(numpy_type(dtype))
+    return numerics.integer(name, x, y, dtype)
 
 
 def tensor_tensor_bits(e: Engine, f: Fields) -> None:
@@ -198,55 +194,46 @@ def tensor_scalar_bits(e: Engine, f: Fields) -> None:
 
 
 def cache_reduce(e: Engine, f: Fields) -> None:
-    """t = x op0 s0 to the destination, folded with op1 into the accumulator (9A), or the running
-    accumulator at every element (E6)."""
+    """t = x op0 s0 to the destination, folded with op1 into the accumulator (9A)."""
     _fold(e, f, running=False)
 
 
 def cache_cumulative(e: Engine, f: Fields) -> None:
+    """The accumulator becomes t op1 accumulator at every element, and is written there (E6)."""
     _fold(e, f, running=True)
 
 
 def _fold(e: Engine, f: Fields, running: bool) -> None:
     source, (s0, s1), (to, dtype) = read(e, f), _two_scalars(e, f), into(e, f)
     name, command = arith(f.get("op1", 0)), f.get("accumulator_cmd", 0)
-    if name not in IDENTITY or command not in (2, 3, 4):
+    if name not in FOLDS or command not in (2, 3, 4):
         raise NccError("NCC912", f"cannot fold with {name} under accumulator command {command}")
     x, _ = together(source, to)
     rows = x.shape[0]
     t = stage(arith(f.get("op0", 0)), x, s0.value, False)
     known = merged_marks(e.marks(source), x.size // rows, s0)
-    seed = np.full((rows, 1), IDENTITY[name], np.float32)
+    seed = np.full((rows, 1), rows_of.IDENTITY[name], np.float32)
     seed_known = np.ones((rows, 1), np.bool_)
     if command == 4:
         seed = np.broadcast_to(numerics.widen(s1.value), (rows, 1))
         seed_known = seed_known if s1.known is None else s1.known
     elif command == 2:
         seed, seed_known = e.sums[:rows].reshape(rows, 1), e.sums_known[:rows].reshape(rows, 1)
-    steps = np.concatenate([seed, flat(t)], axis=1)
     marks = None
     if known is not None or not seed_known.all():
         own = np.ones(flat(t).shape, np.bool_) if known is None else flat(known)
         marks = np.concatenate([seed_known, own], axis=1)
     if running:
-        walk = accumulate(name, steps)
+        steps = np.concatenate([seed, flat(t)], axis=1)
+        walk = rows_of.running(name, steps, swapped=True)
         ways = None if marks is None else np.logical_and.accumulate(marks, axis=1)
         e.sums[:rows] = walk[:, -1]
         e.sums_known[:rows] = True if ways is None else ways[:, -1]
         e.put(to, walk[:, 1:], dtype, None if ways is None else ways[:, 1:])
         return
-    e.sums[:rows] = numerics.reduce(name, steps, (1,))
+    e.sums[:rows] = rows_of.folded(name, flat(t), seed)
     e.sums_known[:rows] = True if marks is None else marks.all(axis=1)
     e.put(to, t, dtype, known)
-
-
-def accumulate(name: str, steps: Array) -> Array:
-    """The running value along each row, rounded to float32 at every step."""
-    out = np.empty(steps.shape, np.float32)
-    out[:, 0] = steps[:, 0]
-    for i in range(1, steps.shape[1]):
-        out[:, i] = numerics.alu(name, out[:, i - 1], steps[:, i])
-    return out
 
 
 def scalar_tensor_tensor(e: Engine, f: Fields) -> None:
@@ -282,17 +269,8 @@ def scan(e: Engine, f: Fields) -> None:
     to, dtype = into(e, f)
     x, y = flat(numerics.widen(together(a, b, to)[0])), flat(numerics.widen(together(a, b, to)[1]))
     op0, op1, swap = arith(f.get("op0", 0)), arith(f.get("op1", 0)), f.get("reverse", 0)
-    rows = x.shape[0]
-    carried = np.broadcast_to(s.value.reshape(-1), (rows,))
-    out = np.empty(x.shape, np.float32)
-    for i in range(x.shape[1]):
-        t = (
-            numerics.alu(op0, x[:, i], carried)
-            if swap & FIRST
-            else numerics.alu(op0, carried, x[:, i])
-        )
-        carried = numerics.alu(op1, y[:, i], t) if swap & SECOND else numerics.alu(op1, t, y[:, i])
-        out[:, i] = carried
+    first = np.broadcast_to(s.value.reshape(-1), (x.shape[0],))
+    out = rows_of.scan(op0, op1, x, y, first, bool(swap & FIRST), bool(swap & SECOND))
     known = merged_marks(e.marks(a, b), x.shape[1], s)
     e.put(to, out, dtype, None if known is None else np.logical_and.accumulate(flat(known), axis=1))
 

@@ -122,7 +122,7 @@ class View:
                 self.written_at = mem.epoch
             return
         self.marks()[...] = fit(known, self.array.shape)[..., None]
-        mem.epoch += 1
+        mem.taint()
 
 
 def fit(x: Array, shape: tuple[int, ...]) -> Array:

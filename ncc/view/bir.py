@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ncc.ir.bir import Ap, Block, Inst, Module, Operand, SymAp, Tile
-from ncc.view.dot import Box, picture
+from ncc.ir.core import Cores
+from ncc.view.dot import Box, picture, together
 
 
-def draw(module: Module, fresh: frozenset[int]) -> str:
-    return picture(module.name, boxes(module, fresh))
+def draw(program: Module | Cores, fresh: frozenset[int]) -> str:
+    return picture(program.name, together(program, fresh, boxes))
 
 
 def boxes(module: Module, fresh: frozenset[int]) -> Iterator[Box]:

@@ -5,10 +5,13 @@ A picture is for eyes: beyond `MOST` boxes the rest is one box that says how man
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Any
 
 import attrs
 
+from ncc.ir.core import Cores
 from ncc.view.packages import digraph, escape
 
 MOST = 120
@@ -24,6 +27,24 @@ class Box:
     sources: tuple[tuple[str, str], ...] = ()  # (key of the source, label of the arrow)
     shape: str = "box"
     new: bool = False
+
+
+def together(
+    program: Any, fresh: frozenset[int], boxes: Callable[[Any, frozenset[int]], Iterable[Box]]
+) -> Iterator[Box]:
+    """The boxes of a program; of several cores each says whose it is, and the cores take turns, so
+    that a picture that shows only some of them shows some of each."""
+    if not isinstance(program, Cores):
+        yield from boxes(program, fresh)
+        return
+    rows = zip_longest(*(boxes(module, fresh) for module in program.modules))
+    for row in rows:
+        for core, box in enumerate(row):
+            if box is not None:
+                sources = tuple((f"core {core} {name}", label) for name, label in box.sources)
+                key = f"core {core} {box.key}"
+                lines = (f"core {core}", *box.lines)
+                yield attrs.evolve(box, key=key, lines=lines, sources=sources)
 
 
 def clip(text: str) -> str:

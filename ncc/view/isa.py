@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ncc.ir.core import Cores
 from ncc.ir.isa import Program
-from ncc.view.dot import Box, picture
+from ncc.view.dot import Box, picture, together
 
 WAIT_GE, ENGINES_FROM, QUEUES_FROM = 5, 0, 8  # wire code, first engine counter, first queue counter
 
 
-def draw(module: Program, fresh: frozenset[int]) -> str:
-    return picture(module.name, boxes(module, fresh), rankdir="LR")
+def draw(program: Program | Cores, fresh: frozenset[int]) -> str:
+    return picture(program.name, together(program, fresh, boxes), rankdir="LR")
 
 
 def boxes(module: Program, fresh: frozenset[int]) -> Iterator[Box]:

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import cast
 
 import attrs
 
-from ncc.ir.penguin import Axis, Cut, Function, Loop, Statement, View
+from ncc.ir.kernel import ops_of
+from ncc.ir.penguin import (
+    Axis,
+    Cut,
+    Function,
+    KernelCall,
+    KernelNode,
+    Loop,
+    Statement,
+    View,
+)
 from ncc.view.dot import Box, picture
 
 
@@ -42,11 +53,27 @@ def statements(
             inside = (*loops, f"{statement.axis}<{statement.trips} {statement.kind}")
             yield from statements(statement.body, inside, made, fresh)
             continue
+        if isinstance(statement, KernelCall | KernelNode):
+            sources = tuple((made[t], b) for b, t in statement.args if t in made)
+            new = id(statement) in fresh
+            yield Box(statement.name, kernel_lines(statement), sources, new=new)
+            made |= {tensor: statement.name for _, tensor in statement.outs}
+            continue
         views = [getattr(statement, f.name) for f in attrs.fields(type(statement))]
         read = [view for value in views for view in tensors(value)][1:]
         sources = tuple((made[v.tensor], v.tensor) for v in read if v.tensor in made)
         yield Box(statement.name, lines(statement, loops), sources, new=id(statement) in fresh)
         made[statement.dst.tensor] = statement.name
+
+
+def kernel_lines(one: KernelCall | KernelNode) -> tuple[str, ...]:
+    """What a kernel's box says: its kind, and for each core how often it has which op."""
+    found = [f"{type(one).__name__} {one.name}"]
+    for body in one.bodies if isinstance(one, KernelNode) else ():
+        counts = Counter(op.op for op in ops_of(body.body))
+        found.append(f"core {body.core}: {len(body.buffers)} buffers, {counts.total()} ops")
+        found += [f"{count} {op}" for op, count in counts.most_common(12)]
+    return tuple(found)
 
 
 def tensors(value: object) -> list[View]:

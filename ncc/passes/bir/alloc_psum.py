@@ -106,7 +106,8 @@ def tiles(module: Module, target: Target) -> list[Node]:
         if loc.type != "PSUM" or loc.live is None:
             continue
         lo, hi = loc.live
-        banks = -(-loc.dims[1] // target.psum_bank_bytes)
+        start = loc.addr % target.psum_bank_bytes if loc.allocated else 0
+        banks = -(-(start + loc.dims[1]) // target.psum_bank_bytes)
         align = 1 << (banks - 1).bit_length()
         done, reads = finished.get(name, (-1, 0))
         kept = owner.ring or owner.no_spill or loc.allocated or done < 0 or hi <= done + 1

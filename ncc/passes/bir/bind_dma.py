@@ -46,6 +46,7 @@ from ncc.ir.bir import Ap, Inst, Module, Queue, with_insts
 from ncc.ir.bir_change import with_keys
 from ncc.ir.clocks import DMAS, QUEUES
 from ncc.ir.core import unchanged
+from ncc.ir.indirect import INDIRECT
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -70,6 +71,8 @@ def bind(inst: Inst, on_chip: set[str], target: Target) -> Inst:
     if engine in ("DMA", "Unassigned"):
         leaves = not any(isinstance(out, Ap) and out.loc in on_chip for out in inst.outs)
         engine = "Activation" if leaves else "SP"
+        if inst.opcode in INDIRECT:
+            engine = "Pool"  # which makes the descriptors by software
     if engine not in target.dma_engines:
         allowed = ", ".join(target.dma_engines)
         said = f"{engine} cannot trigger a DMA on {target.name}; {allowed} can"

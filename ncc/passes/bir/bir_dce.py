@@ -43,20 +43,23 @@ from __future__ import annotations
 
 import attrs
 
-from ncc.ir.bir import Ap, Function, Inst, LocSet, Module, with_insts
+from ncc.ir.bir import SHARED, Ap, Function, Inst, LocSet, Module, with_insts
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.passes.base import define
 from ncc.target import Target
 
 # families whose instructions do more than write their results
 KEEPING = {"terminator", "sync", "collective", "kernel", "region", "descriptor"}
-SEEN = {"ExternalOutput", "ExternalOutputParameter", "Output"}
+DRAWS = {"Rng", "Rand", "Rand2", "Dropout", "SetRandState", "RandSetState"}
+SEEN = {"ExternalOutput", "ExternalOutputParameter", "Output", SHARED}
 
 
 def has_effect(inst: Inst) -> bool:
     """Kept even when nobody reads it: it has no result of its own, or its family does more."""
     if OPCODES[inst.opcode].family in KEEPING or not inst.outs:
         return True
+    if inst.opcode in DRAWS or ("mode", "Random") in inst.keys:
+        return True  # the next random number is another one without it
     return any(k in ("acc", "reduce_cmd", "accumulator_cmd") and v != "Idle" for k, v in inst.keys)
 
 

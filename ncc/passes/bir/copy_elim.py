@@ -58,7 +58,12 @@ def apply(module: Module, target: Target) -> Module:
     func = module.main
     insts = func.blocks[0].insts
     owned = owners(func.sets)
-    copies = [i for i, x in enumerate(insts) if x.opcode == "TensorCopy" and plain(x, owned)]
+    named = {name for inst in insts for name, _ in inst.deps}
+    copies = [
+        i
+        for i, x in enumerate(insts)
+        if x.opcode == "TensorCopy" and x.name not in named and plain(x, owned)
+    ]
     if not copies:
         return module
     uses = used(insts)

@@ -60,7 +60,7 @@ from typing import cast
 import attrs
 
 from ncc.ir.affine import Extent
-from ncc.ir.bir import Block, Function, Inst, Module, SymAp, Tile
+from ncc.ir.bir import Ap, Block, Function, Inst, Module, SymAp, Tile
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -74,7 +74,7 @@ def most(extent: Extent) -> int:
 def width(inst: Inst) -> int:
     """Elements a partition that the instruction writes in one iteration, at most."""
     out = inst.outs[0] if inst.outs else None
-    pairs = out.ap[1:] if isinstance(out, SymAp) else out.free if isinstance(out, Tile) else ()
+    pairs = out.ap[1:] if isinstance(out, SymAp | Ap) else out.free if isinstance(out, Tile) else ()
     count = 1
     for _, num in cast(tuple[tuple[object, Extent], ...], pairs):
         count *= most(num)

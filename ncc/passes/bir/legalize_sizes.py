@@ -28,18 +28,32 @@ record. Splitting here, while nothing has a place or an order, costs nothing but
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from math import prod
+
+import attrs
 
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Operand, with_insts
 from ncc.ir.bir_opcodes import OPCODES, keyed
 from ncc.ir.bir_patterns import canonical
 from ncc.ir.core import unchanged
-from ncc.ir.dma_patterns import ROWS, STRIPES, is_transposing, sides, transposes, unequal
+from ncc.ir.data import size_of
+from ncc.ir.dma_patterns import (
+    ROWS,
+    STRIPES,
+    WIDE,
+    is_transposing,
+    sides,
+    transposes,
+    unequal,
+)
 from ncc.ir.dma_runs import runs
 from ncc.ir.dma_split import parted
 from ncc.ir.engine_patterns import COUNT, complaints, misfit
+from ncc.ir.indirect import INDIRECT, is_one
+from ncc.ir.indirect import pieces as index_pieces
 from ncc.ir.locations import Owned, owners
 from ncc.ir.walks import Joint, merged, together
 from ncc.passes.base import define
@@ -78,7 +92,31 @@ def apply(module: Module, target: Target) -> Module:
             legal += engine(inst, owned)
     if unchanged(legal, insts):
         return module
-    return with_insts(module, tuple(legal))
+    return with_insts(module, tuple(renamed(insts, legal)))
+
+
+def renamed(insts: Sequence[Inst], legal: list[Inst]) -> list[Inst]:
+    """The pieces with edges that name pieces: who waited for an instruction waits for its last."""
+    wanted = {name for inst in legal for name, _ in inst.deps}
+    if not wanted:
+        return legal
+    there = {inst.name for inst in legal}
+    lost = wanted - there
+    if not lost:
+        return legal
+    last: dict[str, str] = {}
+    for inst in legal:
+        whole = inst.name
+        while "." in whole:
+            whole = whole.rpartition(".")[0]
+            if whole in lost:
+                last[whole] = inst.name
+    return [
+        attrs.evolve(x, deps=tuple((last.get(name, name), kind) for name, kind in x.deps))
+        if any(name in last for name, _ in x.deps)
+        else x
+        for x in legal
+    ]
 
 
 def engine(inst: Inst, owned: dict[str, Owned]) -> list[Inst]:
@@ -160,6 +198,8 @@ def piece(inst: Inst, number: int, ins: tuple[Operand, ...], outs: tuple[Operand
 
 def dma(inst: Inst, owned: dict[str, Owned], target: Target) -> list[Inst]:
     """A DMA as one or several that one descriptor each can hold."""
+    if inst.opcode in INDIRECT:
+        return indirect(inst)
     both = sides(inst)
     if both is None:
         return [inst]
@@ -175,13 +215,25 @@ def dma(inst: Inst, owned: dict[str, Owned], target: Target) -> list[Inst]:
     return [piece(inst, number, (a,), (b,)) for number, (a, b) in enumerate(made)]
 
 
+def indirect(inst: Inst) -> list[Inst]:
+    """A DMA by an index as several that one descriptor each can hold, all by the same index."""
+    src, dst = inst.ins[0], inst.outs[0]
+    if not isinstance(src, Ap) or not isinstance(dst, Ap) or is_one(inst):
+        return [inst]
+    made = index_pieces(inst)
+    if not made:
+        raise unequal(inst, src, dst, ME)
+    return [piece(inst, n, (a, *inst.ins[1:]), (b,)) for n, (a, b) in enumerate(made)]
+
+
 def transposing(
     inst: Inst, src: Ap, dst: Ap, owned: dict[str, Owned], target: Target
 ) -> list[Inst]:
     """Tiles of 16 rows as the DMA unit transposes them, and the rows that are left one by one."""
     (row, rows), *stripes, (column, columns) = src.ap
     partition, *places, (step, _) = dst.ap
-    whole = rows // ROWS * ROWS if transposes(src, dst, owned, target) else 0
+    aligned = all(s * size_of(dst.dtype) % WIDE == 0 for s, num in places if num > 1)
+    whole = rows // ROWS * ROWS if aligned and transposes(src, dst, owned, target) else 0
     if whole == rows and tuple(stripes) == tuple(places) == STRIPES:
         return [inst]
     found: list[Inst] = []

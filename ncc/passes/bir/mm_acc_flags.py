@@ -56,12 +56,12 @@ Why:
 
 from __future__ import annotations
 
-from ncc.errors import NccError
-from ncc.ir.bir import Inst, Module, with_insts
+from ncc.ir.bir import Module, with_insts
 from ncc.ir.bir_change import with_keys
-from ncc.ir.bir_keys import ACCUMULATE, START, STOP
-from ncc.ir.footprints import PSUM, Rect, covers, is_copying_transpose, meets, window
-from ncc.ir.psum_groups import Groups, Value, banks
+from ncc.ir.bir_keys import START, STOP
+from ncc.ir.footprints import is_copying_transpose
+from ncc.ir.psum_groups import Groups
+from ncc.ir.psum_zeros import Zeros
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -79,78 +79,6 @@ def apply(module: Module, target: Target) -> Module:
             flag = START | STOP if copies else flags[n]
             new[n] = with_keys(inst, NAME, accumulation_flag=flag, accumulate=None)
     return with_insts(module, tuple(new)) if flags or new != list(insts) else module
-
-
-class Zeros:
-    """Walks the values of PSUM and knows where an earlier START has left zeros."""
-
-    def __init__(self, insts: tuple[Inst, ...]) -> None:
-        self.insts = insts
-        self.alive: dict[int, list[Value]] = {}  # by bank
-        self.zeroed: dict[int, list[tuple[Rect, list[Rect]]]] = {}  # window, written since
-
-    def flags(self, groups: Groups) -> dict[int, int]:
-        """The flag of each member of a group, by instruction number."""
-        flags: dict[int, int] = {}
-        for value in groups.values:
-            head = START if value.members and self.starts(value) else ACCUMULATE
-            for member in value.members:
-                flags[member] = head if member == value.first else ACCUMULATE
-                if member in value.stops or member == value.members[-1]:
-                    flags[member] |= STOP
-            self.write(value, head == START)
-        return flags
-
-    def starts(self, group: Value) -> bool:
-        """Whether the group's first matmul may zero its window; if not, its bytes are zero."""
-        if group.under and not group.on_zeros:
-            return False
-        zone = window(self.insts[group.first], group.rect)
-        spoiled = [
-            other
-            for bank in banks(zone)
-            for other in self.living(bank, group.first)
-            if meets(other.rect, zone)
-        ]
-        if not spoiled:
-            return True
-        if group.under or self.is_zero(group.rect):
-            return False
-        inst, other = self.insts[group.first], spoiled[0]
-        said = (
-            f"the group of {group.name} ({group.where()}) cannot start: it would zero {other.name}"
-            f" ({other.where()}), which is still needed, and its own bytes are not zero"
-        )
-        hint = "give one of the two another bank"
-        raise NccError("NCC603", said, inst.origin.place(inst.name), hint)
-
-    def living(self, bank: int, now: int) -> list[Value]:
-        kept = [value for value in self.alive.get(bank, ()) if value.last >= now]
-        self.alive[bank] = kept
-        return kept
-
-    def is_zero(self, rect: Rect) -> bool:
-        return any(
-            covers(zone, rect) and not any(meets(other, rect) for other in since)
-            for bank in banks(rect)
-            for zone, since in self.zeroed.get(bank, ())
-        )
-
-    def write(self, value: Value, started: bool) -> None:
-        if value.rect.plane != PSUM:
-            return
-        for bank in banks(value.rect):
-            zones = self.zeroed.get(bank, [])
-            if started:
-                zone = window(self.insts[value.first], value.rect)
-                kept = [z for z in zones if not covers(zone, z[0])]
-                since: list[Rect] = []
-                zones = [*kept, (zone, since)]
-                self.zeroed[bank] = zones
-            for _, writes in zones:
-                if not any(covers(other, value.rect) for other in writes):
-                    writes.append(value.rect)
-            self.alive[bank] = [*self.living(bank, value.first), value]
 
 
 PASS = define(

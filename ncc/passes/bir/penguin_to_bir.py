@@ -58,13 +58,16 @@ from typing import Any
 
 from ncc.errors import NccError
 from ncc.ir.affine import Affine, Extent, Floor, Index, Mod
-from ncc.ir.bir import Block, Function, Imm, Inst, LocSet, Module, Operand, Tile
+from ncc.ir.bir import Block, File, Function, Imm, Inst, LocSet, Module, Operand, Tile
 from ncc.ir.bir_opcodes import OPCODES, keyed
 from ncc.ir.core import Origin
 from ncc.ir.data import data, eye, numpy_type
+from ncc.ir.kernel_binary import VERSION
+from ncc.ir.kernel_carriers import carried
 from ncc.ir.penguin import (
     ActivationOp,
     Axis,
+    KernelNode,
     MatMulMXOp,
     MatMulOp,
     MatMulSparseOp,
@@ -119,20 +122,21 @@ def axes_of(axes: tuple[Axis, ...]) -> Axes:
 class Codegen:
     """One translation: the sets so far, and the loops that are open."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, source: Source, target: Target) -> None:
+        self.source, self.target = source, target
         self.sets = {tensor.name: location_set(tensor) for tensor in source.tensors}
         self.identities: dict[str, str] = {}
         self.loaded: list[Inst] = []
         self.renamed: dict[str, str] = {}  # a loop variable that occurs twice, by its own name now
         self.taken: set[str] = set()
+        self.files: list[File] = []
 
-    def module(self, target: Target) -> Module:
+    def module(self) -> Module:
         body = self.statements(self.source.body)
         end = Inst("exit", "Exit", "ALL")
         block = Block("Block1", (*self.loaded, *body, end))
         main = Function("sg0000", tuple(self.sets.values()), (block,))
-        return Module(self.source.name, target.arch, (main,))
+        return Module(self.source.name, self.target.arch, (main,), files=tuple(self.files))
 
     def statements(self, body: tuple[Statement, ...]) -> tuple[Inst, ...]:
         return tuple(inst for statement in body for inst in self.statement(statement))
@@ -164,8 +168,41 @@ class Codegen:
                 raise fault(statement, f"{type(statement).__name__} comes later")
             case TileOp():
                 yield self.op(statement)
+            case KernelNode():
+                yield from self.kernel(statement)
             case _:
                 raise fault(statement, f"{type(statement).__name__} is no tile op")
+
+    def kernel(self, node: KernelNode) -> Iterator[Inst]:
+        """The carrier of a kernel, with its body as a file; before it, a copy of each argument that
+        the kernel writes into the tensor that it is written to."""
+        if not node.sealed:
+            raise fault(node, "the kernel is not sealed; nki-seal does that")
+        origin, outs = node.origin.by("penguin-to-bir"), dict(node.outs)
+        for name, tensor in node.args:
+            if name in outs:
+                copy = self.whole(tensor), self.whole(outs[name])
+                keep = f"{node.name}.{name}"
+                yield Inst(keep, "AbstractCopy", "DMA", copy[:1], copy[1:], origin=origin)
+        args = tuple((name, outs.get(name, tensor)) for name, tensor in node.args)
+        self.files.append(carried(node, self.target))
+        keys = keyed(
+            "NKIKLIRKernel",
+            klir_binary=self.files[-1].name,
+            kernel_format=node.form,
+            nki_binary_version_identifier=VERSION,
+            func_args=args,
+            func_outs=node.outs,
+            lnc_size=len(node.bodies),
+        )
+        ins, to = (tuple(self.whole(t) for _, t in pairs) for pairs in (args, node.outs))
+        yield Inst(node.name, "NKIKLIRKernel", "ALL", ins, to, keys, origin=origin)
+
+    def whole(self, tensor: str) -> Tile:
+        """All of a tensor in DRAM."""
+        axes = [(f"d{n}", extent) for n, extent in enumerate(self.sets[tensor].shape)]
+        index = tuple(Affine(0, ((name, 1),)) for name, _ in axes)
+        return Tile(tensor, index, tuple(axes[:1]), tuple(axes[1:]))
 
     def op(self, op: TileOp) -> Inst:
         """The instruction of one tile op."""
@@ -335,7 +372,7 @@ class Codegen:
 
 
 def apply(module: Source, target: Target) -> Module:
-    return Codegen(module).module(target)
+    return Codegen(module, target).module()
 
 
 PASS = define(

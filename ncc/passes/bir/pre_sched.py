@@ -108,17 +108,21 @@ def ordered(insts: Sequence[Inst], keys: dict[int, int]) -> tuple[Inst, ...]:
 def loads(insts: Sequence[Inst], owned: dict[str, Owned]) -> Bounds:
     """The loads, each with the last instruction it must come after and the first it must precede.
 
-    Loads into one tile that nobody reads in between bind each other no further: their keys keep
-    their order.
+    Loads into one tile that nobody reads in between bind each other no further than that: their
+    bounds, and so their keys, keep their order.
     """
     found: list[tuple[int, str, str, int]] = []
     touched: dict[str, int] = {}  # by anybody but a load into it
     written: dict[str, int] = {}
+    behind: dict[str, int] = {}  # by a load into it: who that one comes after
+    named = {name for inst in insts for name, _ in inst.deps}
     for at, inst in enumerate(insts):
-        both = loaded(inst, owned)
+        both = None if inst.deps or inst.name in named else loaded(inst, owned)
         if both:
             src, dst = both
-            found.append((at, src, dst, max(written.get(src, -1), touched.get(dst, -1))))
+            after = max(written.get(src, -1), touched.get(dst, -1), behind.get(dst, -1))
+            behind[dst] = after
+            found.append((at, src, dst, after))
             continue
         for x in (*inst.ins, *inst.outs):
             if type(x) is Ap:
@@ -136,10 +140,13 @@ def before_whom(insts: Sequence[Inst], found: list[tuple[int, str, str, int]]) -
     pending = {at: (src, dst, after) for at, src, dst, after in found}
     touched: dict[str, int] = {}
     written: dict[str, int] = {}
+    ahead: dict[str, int] = {}  # by a load into it: who that one comes before
     for at in range(end - 1, -1, -1):
         if at in pending:
             src, dst, after = pending[at]
-            bounds.append((at, after, min(written.get(src, end), touched.get(dst, end))))
+            before = min(written.get(src, end), touched.get(dst, end), ahead.get(dst, end))
+            ahead[dst] = before
+            bounds.append((at, after, before))
             continue
         for x in (*insts[at].ins, *insts[at].outs):
             if type(x) is Ap:

@@ -151,7 +151,7 @@ class Unroller:
         ins = [operand_maker(x, inst, self.sets) for x in inst.ins]
         outs = [operand_maker(x, inst, self.sets) for x in inst.outs]
         name, opcode, engine, origin = inst.name, inst.opcode, inst.engine, inst.origin.by(NAME)
-        over: tuple[str, ...] = key(inst, "accumulate_over") if opcode.startswith("Mat") else ()
+        over: tuple[str, ...] = key(inst, "accumulate_over") if opcode.startswith("Matmult") else ()
         first = later = inst.keys
         if over:
             first = keyed(opcode, inst.keys, accumulate_over=())

@@ -98,17 +98,19 @@ def check(module: Module, target: Target) -> None:
             said = f"{loc.name} takes {loc.dims[1]} bytes a partition, and the {target.psum_banks} "
             said = f"{said}banks of {target} have {limit}"
             raise NccError("NCC504", said, owner.origin.place(loc.name, ME), "cut the tile")
-        if loc.dims[1] > target.psum_bank_bytes:
+        start = loc.addr % target.psum_bank_bytes if loc.allocated else 0
+        if start + loc.dims[1] > target.psum_bank_bytes:
             tall[loc.name] = loc
     for inst in module.main.blocks[0].insts if tall else ():
-        for x in (*inst.ins, *inst.outs):
+        for x in inst.outs:
             if type(x) is Ap and x.loc in tall:
                 one_bank(inst, x, tall[x.loc], target.psum_bank_bytes)
 
 
 def one_bank(inst: Inst, ap: Ap, loc: Loc, bank: int) -> None:
     box, size = box_of(ap, loc), size_of(ap.dtype)
-    if box.e0 * size // bank != (box.e1 * size - 1) // bank:
+    start = loc.addr if loc.allocated else 0
+    if (start + box.e0 * size) // bank != (start + box.e1 * size - 1) // bank:
         first, end = box.e0 * size, box.e1 * size
         said = f"{inst.opcode} touches bytes {first} to {end} of {loc.name}; a bank ends every "
         said = f"{said}{bank} bytes, and no access may pass its end"

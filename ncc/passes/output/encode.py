@@ -31,11 +31,15 @@ Why:
 
 from __future__ import annotations
 
+import attrs
+
+from ncc.encode.codec import SIZE
 from ncc.encode.codes import UPDATE_INC, WAIT_GE
 from ncc.encode.operands import Operands
 from ncc.encode.records import ENCODERS, Context
+from ncc.encode.records_control import resolved
 from ncc.errors import NccError
-from ncc.ir.bir import Inst, LocSet, Module
+from ncc.ir.bir import SHARED, Inst, LocSet, Module
 from ncc.ir.bir_change import changed_by
 from ncc.ir.clocks import DMAS, WAITS
 from ncc.ir.isa import STREAMS, Band, Bundle, DmaQueue, Program, Stream, Var
@@ -43,7 +47,12 @@ from ncc.passes.base import define
 from ncc.target import Target
 
 NAME = "encode"
-KINDS = {"ExternalInput": "input", "ExternalOutput": "output", "Const": "file"}
+KINDS = {
+    "ExternalInput": "input",
+    "ExternalOutput": "output",
+    "Const": "file",
+    SHARED: "shared",
+}
 QUIET = Band()
 
 
@@ -52,11 +61,19 @@ def apply(module: Module, target: Target) -> Program:
     context = Context(target, Operands(module.main.sets, ids))
     streams: dict[str, list[Bundle]] = {engine: [] for engine in STREAMS}
     bands: dict[tuple[int, int, int], Band] = {}
-    for inst in module.main.blocks[0].insts:
-        if inst.engine not in streams:
-            said = f"{inst.opcode} is on engine {inst.engine}, which has no stream"
-            raise NccError("NCC607", said, inst.origin.place(inst.name))
-        streams[inst.engine] += bundles(inst, context, bands)
+    starts: dict[tuple[str, str], int] = {}
+    blocks = module.main.blocks
+    for number, block in enumerate(blocks):
+        context.following = blocks[number + 1].name if number + 1 < len(blocks) else ""
+        for engine in STREAMS:
+            starts[engine, block.name] = len(streams[engine])
+        for inst in block.insts:
+            if inst.engine not in streams:
+                said = f"{inst.opcode} is on engine {inst.engine}, which has no stream"
+                raise NccError("NCC607", said, inst.origin.place(inst.name))
+            streams[inst.engine] += bundles(inst, context, bands)
+    if len(blocks) > 1:
+        streams = {engine: joined(engine, found, starts) for engine, found in streams.items()}
     queues = tuple(DmaQueue(q.name, q.engine, q.semaphore, q.num_queues) for q in module.queues)
     return Program(
         module.name,
@@ -66,6 +83,21 @@ def apply(module: Module, target: Target) -> Program:
         variables,
         queues,
     )
+
+
+def joined(engine: str, found: list[Bundle], starts: dict[tuple[str, str], int]) -> list[Bundle]:
+    """A stream whose branches know how far away their blocks are, in bytes."""
+    made: list[Bundle] = []
+    for number, bundle in enumerate(found):
+        where = dict(bundle.fields).get("target")
+        if isinstance(where, str):
+            if (engine, where) not in starts:
+                said = f"branches to {where}, which is no block"
+                raise NccError("NCC607", said, bundle.origin.place(where))
+            away = (starts[engine, where] - number) * SIZE
+            bundle = attrs.evolve(bundle, fields=resolved(bundle.fields, away))
+        made.append(bundle)
+    return made
 
 
 def bundles(inst: Inst, context: Context, bands: dict[tuple[int, int, int], Band]) -> list[Bundle]:
@@ -104,8 +136,8 @@ def band_of(sem: int, value: int, update: int) -> Band:
 def declare(sets: tuple[LocSet, ...]) -> tuple[tuple[Var, ...], dict[str, tuple[int, int]]]:
     """The DRAM variables, and for each location its variable and place in it.
 
-    Inputs come first, then outputs, then constants, then scratch; numbers count from 1, because 0
-    stands for what is on chip. Scratch is one variable a location, with its own place.
+    Inputs come first, then outputs, constants, what cores share, and scratch; numbers count from 1,
+    because 0 stands for what is on chip. Scratch is one variable a location, with its own place.
     """
     variables: list[Var] = []
     ids: dict[str, tuple[int, int]] = {}

@@ -211,12 +211,13 @@ Why:
     A runtime takes one file. Beside the five streams it holds what a loader must know before they
     run: which DRAM variables there are, which of them are arguments, which semaphore a DMA queue
     raises, and the bytes of the constants. A digest over all of that is the file's identity, so
-    the same program gives the same file. How the members are wrapped is decided when the file is
-    written.
+    the same program gives the same file. Each core of a program has a subgraph of its own. How the
+    members are wrapped is decided when the file is written.
 """
 
 from __future__ import annotations
 
+from ncc.ir.core import Cores
 from ncc.ir.isa import Program
 from ncc.ir.neff import Neff
 from ncc.pack import build
@@ -224,7 +225,7 @@ from ncc.passes.base import define
 from ncc.target import Target
 
 
-def apply(program: Program, target: Target) -> Neff:
+def apply(program: Program | Cores, target: Target) -> Neff:
     return build(program)
 
 
@@ -237,4 +238,5 @@ PASS = define(
     real="neff_packager",
     job="W0",
     sure="confirmed",
+    together=True,
 )

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import attrs
 
+from ncc.ir.core import unchanged
 from ncc.ir.penguin import Function, TensorContractOp, TensorOp
 from ncc.ir.penguin_views import sizes_of
 from ncc.ir.tiling import cut_list
@@ -55,7 +56,7 @@ def cut(op: TensorOp, target: Target) -> TensorOp:
 
 def apply(module: Function, target: Target) -> Function:
     body = tuple(cut(op, target) if isinstance(op, TensorOp) else op for op in module.body)
-    return attrs.evolve(module, body=body) if body else module
+    return module if unchanged(body, module.body) else attrs.evolve(module, body=body)
 
 
 PASS = define(

@@ -1,0 +1,1 @@
+"""Kernels as their authors write them: each is run by `tests/test_kernels.py`."""
