@@ -365,6 +365,7 @@ def run(
     Without inputs whole numbers are drawn from seed 0. A dictionary given as `watch` is filled with
     every value that the run computed, by name.
     """
+    from ncc.placing import lines_of
     from ncc.values import whole
 
     level(at)
@@ -372,7 +373,8 @@ def run(
     todo = plan_to(stage, at, **ends)
     refused_early(stage, todo)
     given = inputs if inputs is not None else whole(stage, 0)
-    return run_stage(walk(stage, todo), given, watch)
+    with lines_of(stage, **ends):
+        return run_stage(walk(stage, todo), given, watch)
 
 
 def check(

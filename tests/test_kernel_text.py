@@ -224,7 +224,7 @@ def test_a_buffer_that_is_wrong():
             body, buffers=(*body.buffers[:2], attrs.evolve(body.buffers[2], **fields))
         )
 
-    assert "129" in checked(buffers(shape=(129, 8)), "NCC291")
+    assert "129" in checked(buffers(shape=(129, 8)), "NCC310")
     assert "no dtype" in checked(buffers(dtype="float33"), "NCC291")
     assert "byte 2" in checked(buffers(address=(0, 2)), "NCC291")
     assert "const" in checked(buffers(kind="const"), "NCC291")

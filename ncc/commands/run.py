@@ -74,6 +74,7 @@ def run(
     """Run PROGRAM (HLO text, kernel.py:name, a printed stage or a NEFF) and print its outputs."""
     from ncc import values
     from ncc.driver import plan_to, refused_early, run_stage, walk
+    from ncc.placing import lines_of
 
     level(where)
     if outputs:
@@ -86,10 +87,11 @@ def run(
     arguments = arrays(found.stage, inputs, seed)
     stage = walk(found.stage, todo)
     seen: dict[str, Any] | None = {} if watch else None
-    if shuffle is not None:
-        results = shuffled(found, stage, arguments, shuffle)
-    else:
-        results = run_stage(stage, arguments, seen)
+    with lines_of(found.stage, **found.ends):
+        if shuffle is not None:
+            results = shuffled(found, stage, arguments, shuffle)
+        else:
+            results = run_stage(stage, arguments, seen)
     for name in watch:
         show_watched(name, seen or {}, where)
     if outputs:

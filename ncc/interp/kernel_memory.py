@@ -21,6 +21,7 @@ from ncc.errors import NccError
 from ncc.ir.data import DTYPES, FLOATS, numpy_type
 from ncc.ir.kernel import Access, Buffer, Imm, Kernel, Reg, Rows, Statement, ops_of
 from ncc.ir.kernel import Scalar as Start
+from ncc.ir.kernel_starts import CLAMP, outside
 
 Array = NDArray[Any]
 Registers = Mapping[str, Any]
@@ -127,6 +128,18 @@ class Cells:
             f"{total if not self.pitch else prod(self.buffer.shape)}"
         )
         return NccError("NCC280", said, hint="keep the access inside the tensor")
+
+
+def bad_start(buffer: Buffer, access: Access, move: Start, value: int) -> NccError:
+    """The error of a start, read at run time, that puts an access outside of its buffer."""
+    if 0 <= value < move.limit:
+        said = (
+            f"index {value} puts the access {list(access.shape)} across the end of {buffer.name}, "
+            f"whose shape is {list(buffer.shape)}"
+        )
+    else:
+        said = outside(buffer, access.dtype, move.scale, value, move.limit)
+    return NccError("NCC280", said, hint=CLAMP)
 
 
 def reach(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
@@ -240,7 +253,7 @@ class Memory:
                 if not self._inside(cells, access, offset, value, move.limit):
                     if skip:
                         return None
-                    raise self._bad(cells, access, value, move.limit)
+                    raise bad_start(cells.buffer, access, move, value)
             else:
                 rows = move
         if rows is None:
@@ -260,16 +273,6 @@ class Memory:
         row = cells.row // kind_of(access.dtype).itemsize
         low, high = reach(access.pairs[1:])
         return value < max(limit, 1) and offset % row + low >= 0 and offset % row + high < row
-
-    def _bad(self, cells: Cells, access: Access, value: int, limit: int) -> NccError:
-        name = cells.buffer.name
-        said = f"index {value} is outside the {limit} that {name} has in the indexed dimension"
-        if 0 <= value < limit:
-            said = (
-                f"index {value} puts the access {list(access.shape)} across the end of {name}, "
-                f"whose shape is {list(cells.buffer.shape)}"
-            )
-        return NccError("NCC280", said, hint="clamp the index, or pass oob_mode.skip")
 
     def _rows(
         self,
@@ -297,7 +300,7 @@ class Memory:
                 f"row {bad} has index {value}, outside the {rows.limit} that "
                 f"{cells.buffer.name} has in the indexed dimension"
             )
-            raise NccError("NCC280", said, hint="clamp the index, or pass oob_mode.skip")
+            raise NccError("NCC280", said, hint=CLAMP)
         return Moved(window, np.where(ok, starts + low, 0), ok, access.shape)
 
     def value(self, source: Reg | Access | Imm, registers: Registers) -> int:

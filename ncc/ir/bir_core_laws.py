@@ -56,5 +56,7 @@ def shared_tensors_agree(program: Module | Cores, target: Target) -> Iterator[Nc
         yield NccError("NCC438", said)
 
 
-LAWS: tuple[Law, ...] = (Law("shared_tensors_agree", shared_tensors_agree, together=True),)
-FACTS: tuple[Law, ...] = (Law("cores_meet", cores_meet, together=True),)
+LAWS: tuple[Law, ...] = (
+    Law("cores_meet", cores_meet, together=True),
+    Law("shared_tensors_agree", shared_tensors_agree, together=True),
+)

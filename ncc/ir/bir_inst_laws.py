@@ -18,6 +18,7 @@ from ncc.ir.bir_matmul_laws import fault, product, spans
 from ncc.ir.bir_opcodes import ENGINES, OPCODES, Row, key
 from ncc.ir.bir_patterns import elements
 from ncc.ir.data import DTYPES, size_of
+from ncc.ir.recent import FEW, Recent
 from ncc.target import Target
 
 LETTER = {"SB": "S", "PSUM": "P", "DRAM": "D"}
@@ -88,16 +89,18 @@ def _placed(loc: Loc) -> tuple[Any, ...]:
     return loc.name, loc.type, loc.dims, loc.allocated, loc.addr, loc.base
 
 
-_last: list[Any] = [(), ()]  # the sets asked about last, and the key of their placement
-_known: list[Any] = [None, None, None, None]  # module, target, placement, look-ups
+_keys: list[tuple[Any, Any]] = []  # the sets asked about last, and the keys of their placements
+_known: list[Any] = [None, None, None]  # module, target and their look-ups, asked about last
+_placed_known = Recent[Recent[Known]]()  # by placement and target
 
 
 def placement_key(module: Module) -> Any:
     """One object as long as nothing changes that the instruction laws read of locations."""
     sets = tuple([func.sets for func in module.functions])
-    if len(sets) == len(_last[0]) and sets[0] is _last[0][0] and sets == _last[0]:
-        return _last[1]
-    found = tuple(
+    for known, found in _keys:
+        if len(sets) == len(known) and sets[0] is known[0] and sets == known:
+            return found
+    made = tuple(
         (
             of.name,
             of.shape,
@@ -107,21 +110,17 @@ def placement_key(module: Module) -> Any:
         for func in module.functions
         for of in func.sets
     )
-    if found != _last[1]:
-        _last[1] = found
-    _last[0] = sets
-    return _last[1]
+    same = next((found for _, found in _keys if found == made), made)
+    _keys[:] = [(sets, same), *(pair for pair in _keys if pair[1] is not same)][:FEW]
+    return same
 
 
 def known_of(module: Module, target: Target) -> Known:
     """The look-ups for a module, made once for each placement."""
-    if module is _known[0] and target is _known[1]:
-        return _known[3]
-    now = placement_key(module)
-    if now is not _known[2] or target is not _known[1]:
-        _known[2:] = [now, Known(module)]
-    _known[:2] = [module, target]
-    return _known[3]
+    if module is not _known[0] or target is not _known[1]:
+        here = _placed_known.get(placement_key(module), lambda: Recent[Known]())
+        _known[:] = [module, target, here.get(target, lambda: Known(module))]
+    return _known[2]
 
 
 def inst_faults(inst: Inst, module: Module, target: Target) -> Iterator[NccError]:

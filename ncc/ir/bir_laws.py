@@ -18,6 +18,7 @@ from ncc.ir.bir_opcodes import OPCODES
 from ncc.ir.bir_patterns import elements, loc_dims
 from ncc.ir.core import Law
 from ncc.ir.data import DTYPES, size_of
+from ncc.ir.partitions import too_many
 from ncc.target import Target
 
 Faults = Iterator[NccError]
@@ -111,9 +112,9 @@ def _set_faults(node: LocSet, target: Target) -> Faults:
             said = f"the location {loc.name} lives from {loc.live[0]} to {loc.live[1]}"
             yield NccError("NCC434", said, place)
         elif chip and loc.dims[0] > target.partitions:
-            said = f"{loc.name} takes {loc.dims[0]} partitions; there are {target.partitions}"
-            hint = f"loop over {target.partitions} rows at a time, or put more elements into each"
-            yield NccError("NCC434", said, place, hint)
+            sizes = (loc.dims[0], *node.shape[node.partition_dim + 1 :])
+            said, hint = too_many(sizes, node.partition_dim)
+            yield NccError("NCC310", said, place, hint)
         elif loc.allocated and loc.addr % size_of(node.dtype):
             said = f"{loc.name} lies at byte {loc.addr}, no multiple of the {size_of(node.dtype)} "
             yield NccError("NCC429", f"{said}bytes of {node.dtype}", place)
@@ -325,7 +326,6 @@ FACTS: tuple[Law, ...] = (
         _whole("NCC423", _symbolic, "{opcode} still has an operand with loop variables"),
         reads=_blocks,
     ),
-    *bir_core_laws.FACTS,
     *bir_memory_laws.FACTS,
     *bir_order_laws.FACTS,
     *bir_stream_laws.FACTS,

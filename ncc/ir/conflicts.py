@@ -3,9 +3,9 @@
 One sweep in program order. What was touched is kept as rectangles in cells of each plane (2 KiB of
 bytes; in DRAM 128 rows of them), so that an access looks only at what lies near it and the whole
 sweep is linear. A write forgets what it covers: whoever comes later meets the write instead, and
-finds the older access behind it. Simplified: what a write covers only in part stays whole, so that
-an edge may name somebody whose bytes are gone. The write in between then has edges to both, so such
-an edge orders nothing new and costs no wait.
+finds the older access behind it. Simplified: what a write covers only in part stays whole (unless
+many have read it), so that an edge may name somebody whose bytes are gone. The write in between then
+has edges to both, so such an edge orders nothing new and costs no wait.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ncc.ir.bir_change import with_deps
 from ncc.ir.core import unchanged
 from ncc.ir.footprints import DRAM, FLAT, Access, Holes, Places, Rect, runs_meet, same_bytes
 
+MANY = 16  # readers of the same bytes, from which on it pays to cut off what is written over
 # rank of a kind of edge: the stronger one stays where a pair has two reasons
 STRENGTH = {"Ordered": 1, "Anti": 2, "Output": 3, "Flow": 4}
 
@@ -55,9 +56,10 @@ class Cells:
 class Layer:
     """What of one kind of access lies in a cell: whose it is, by the bytes, the latest last."""
 
-    __slots__ = ("found",)
+    __slots__ = ("all", "found")
 
-    def __init__(self) -> None:
+    def __init__(self, all: bool = False) -> None:
+        self.all = all  # everybody counts, not only the last of the same bytes
         self.found: dict[Any, tuple[Rect, list[int]]] = {}
 
     def add(self, rect: Rect, me: int) -> None:
@@ -80,13 +82,55 @@ class Layer:
         if runs is not None:
             found.pop(_bytes(rect, -1), None)
             return
-        gone = [
-            key
-            for key, (other, _) in found.items()
-            if other[1] >= r0 and other[2] <= r1 and other[3] >= c0 and other[4] <= c1
-        ]
-        for key in gone:
-            del found[key]
+        met = {
+            key: _left(entry[0], rect, len(entry[1]) > MANY)
+            for key, entry in found.items()
+            if entry[0][1] < r1 and r0 < entry[0][2] and entry[0][3] < c1 and c0 < entry[0][4]
+        }
+        if not met:
+            return
+        if all(not left or left[0] is found[key][0] for key, left in met.items()):
+            for key, left in met.items():
+                if not left:
+                    del found[key]
+            return
+        self.found = {}
+        for key, (other, whose) in found.items():
+            if key not in met:
+                self._keep(key, other, whose)
+            for strip in met.get(key, ()):
+                self._keep(key if strip is other else _bytes(strip, whose[-1]), strip, whose)
+
+    def _keep(self, key: Any, rect: Rect, whose: list[int]) -> None:
+        """An entry in its order; of two of the same bytes the later write hides the other."""
+        old = self.found.pop(key, None)
+        if old and self.all:
+            whose = sorted({*old[1], *whose})
+        self.found[key] = rect, whose
+
+
+def _left(other: Rect, rect: Rect, cut: bool) -> tuple[Rect, ...]:
+    """What a write leaves of a rectangle: nothing where it covers it, else all; with `cut` what
+    lies beside it, where it reaches across."""
+    plane, top, bottom, left, right, holes = other
+    _, r0, r1, c0, c1, _ = rect
+    across, down = r0 <= top and bottom <= r1, c0 <= left and right <= c1
+    if across and down:
+        return ()
+    if not cut or holes is not None or not (across or down):
+        return (other,)
+    found: list[Rect] = []
+    if across:
+        if left < c0:
+            found.append(Rect(plane, top, bottom, left, c0))
+        if c1 < right:
+            found.append(Rect(plane, top, bottom, c1, right))
+    else:
+        if top < r0:
+            found.append(Rect(plane, top, r0, left, right))
+        if r1 < bottom:
+            found.append(Rect(plane, r1, bottom, left, right))
+    return tuple(found)
 
 
 def _bytes(rect: Rect, me: int) -> Any:
@@ -166,7 +210,7 @@ def clashes(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
         for cell, part in cells.of(reads):
             seen = readers.get(cell)
             if seen is None:
-                seen = readers[cell] = Layer()
+                seen = readers[cell] = Layer(all=True)
             seen.add(part, me)
         result.append(found)
     return result

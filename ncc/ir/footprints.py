@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ncc.ir.bir import SHARED, Ap, Function, Inst, Loc, LocSet, Module, Operand
 from ncc.ir.data import size_of
 from ncc.ir.indirect import INDIRECT, spread_all
+from ncc.ir.recent import Recent
 
 SBUF, PSUM, HIDDEN, DRAM = 0, 1, 2, 3  # planes; DRAM tensors count up from the last
 BANK = 2048
@@ -197,14 +198,12 @@ class Places:
         return tuple([rect for rect in found if rect is not None])
 
 
-_last: list[tuple[tuple[LocSet, ...], Places]] = []
+_places = Recent[Places]()
 
 
 def places_of(func: Function) -> Places:
-    """The places of a function; those of the last sets asked about are kept."""
-    if not _last or _last[0][0] is not func.sets:
-        _last[:] = [(func.sets, Places(func))]
-    return _last[0][1]
+    """The places of a function; those of the last functions asked about are kept."""
+    return _places.get(func.sets, lambda: Places(func))
 
 
 def _row(owner: LocSet) -> int:

@@ -31,6 +31,7 @@ from ncc.ir.kernel import (
 )
 from ncc.ir.kernel_ops import OPS, role_of, writes
 from ncc.ir.kernel_print import show_op
+from ncc.ir.partitions import PARTITIONS, too_many
 from ncc.target import Target
 
 Faults = Iterator[NccError]
@@ -151,7 +152,9 @@ class Body:
             if count > 1 or not name:
                 yield _fault("NCC290", kernel, f"{count} buffers or ops are called {name!r}")
         for buffer in kernel.buffers:
-            if said := buffer_fault(buffer, self.target):
+            if buffer.on_chip and buffer.shape and buffer.shape[0] > PARTITIONS:
+                yield _fault("NCC310", buffer, *too_many(buffer.shape))
+            elif said := buffer_fault(buffer, self.target):
                 yield _fault("NCC291", buffer, said)
         for name in kernel.params:
             if name not in self.buffers or self.buffers[name].kind not in ("input", "inout"):
@@ -294,8 +297,6 @@ def buffer_fault(buffer: Buffer, target: Target) -> str:
         return "a const has data, and nothing else has"
     if buffer.data and (buffer.data.dtype, buffer.data.shape) != (buffer.dtype, buffer.shape):
         return "its data has another dtype or shape"
-    if buffer.on_chip and buffer.shape[0] > target.partitions:
-        return f"takes {buffer.shape[0]} partitions; there are {target.partitions}"
     if buffer.address is not None:
         if not buffer.on_chip or len(buffer.address) != 2:
             return "only a buffer on chip has an address (first partition, byte)"

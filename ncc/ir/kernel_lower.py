@@ -33,6 +33,7 @@ from ncc.ir.kernel import (
     Statement,
 )
 from ncc.ir.kernel import Imm as Number
+from ncc.ir.kernel_starts import CLAMP, outside
 from ncc.ir.kernel_walks import Part, Walk, cut
 from ncc.target import Target
 
@@ -194,8 +195,8 @@ class Lowering:
                 said = f"{self.op.op} reads where {buffer.name} begins while it runs"
                 raise self.dynamic(said, self.op.origin)
             if not 0 <= value < move.limit:
-                said = f"indexes {buffer.name} with {value}, which has {move.limit}"
-                raise NccError("NCC398", said, self.op.origin.place(self.op.name))
+                said = outside(buffer, access.dtype, move.scale, value, move.limit)
+                raise NccError("NCC280", said, self.op.origin.place(self.op.name), CLAMP)
             offset += move.scale * value
         memory, size = MEMORY[buffer.memory], size_of(access.dtype)
         dtype = access.dtype

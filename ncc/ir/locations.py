@@ -11,20 +11,21 @@ from ncc.ir.bir import Ap, Inst, Loc, LocSet
 from ncc.ir.core import unchanged
 from ncc.ir.data import size_of
 from ncc.ir.indirect import INDIRECT, spread_all
+from ncc.ir.recent import Recent
 
 Owned = tuple[LocSet, Loc]
 
 
 def owners(sets: tuple[LocSet, ...]) -> dict[str, Owned]:
-    """Every location with its set, by name. The answer for the last sets asked about is kept."""
-    if _last and _last[0][0] is sets:
-        return _last[0][1]
-    found = {loc.name: (owner, loc) for owner in sets for loc in owner.locs}
-    _last[:] = [(sets, found)]
-    return found
+    """Every location with its set, by name."""
+
+    def found() -> dict[str, Owned]:
+        return {loc.name: (owner, loc) for owner in sets for loc in owner.locs}
+
+    return _owners.get(sets, found)
 
 
-_last: list[tuple[tuple[LocSet, ...], dict[str, Owned]]] = []
+_owners = Recent[dict[str, Owned]]()
 
 
 def with_locs(sets: tuple[LocSet, ...], changed: Mapping[str, Loc]) -> tuple[LocSet, ...]:

@@ -21,7 +21,7 @@ INSIDE = "no bound is clamped: make the offset or the counts smaller"
 
 
 def _named(tensor: TensorBase, role: str) -> str:
-    return f"{role} ({tensor.name})" if role else tensor.name
+    return f"{role} ({tensor.shown})" if role else tensor.shown
 
 
 def bounded(tensor: TensorBase, role: str) -> Access:

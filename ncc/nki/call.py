@@ -72,7 +72,8 @@ class JitKernel:
             found = ()
         if len(found) != 1 or found[0] not in (1, 2):
             said = f"{self.__name__}[{shown}] is no grid: it is the number of cores, 1 or 2"
-            raise NkiValidationError("NCC304", said, place_of(self.func))
+            hint = "write [1] or [2], and loop inside the kernel"
+            raise NkiValidationError("NCC304", said, place_of(self.func), hint)
         return found
 
     def __get__(self, owner: Any, kind: type | None = None) -> JitKernel:

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec
 
 from ncc.ir.data import data, numpy_type
 from ncc.ir.kernel import Access
+from ncc.ir.partitions import PARTITIONS, too_many
 from ncc.nki.dtypes import MX, Dtype, bir_name, dtype_of, uint8
 from ncc.nki.layout import Ints
 from ncc.nki.regions import (
@@ -120,13 +121,8 @@ def _check_partitions(sizes: Ints, region: MemoryRegion, what: str) -> None:
     if len(sizes) == 1:
         said = f"{what} in {region} has 1 dimension, and needs two, partitions first"
         raise wrong_shape("NCC311", said, f"write ({sizes[0]}, 1) or (1, {sizes[0]})")
-    if sizes[0] > 128:
-        rest = ", ".join(map(str, sizes[1:]))
-        blocks, tail = divmod(sizes[0], 128)
-        hint = "loop over blocks of 128 rows"
-        if not tail:
-            hint += f", or reshape to (128, {blocks}, {rest})"
-        said = f"dimension 0 is the partition dimension, {sizes[0]} > 128"
+    if sizes[0] > PARTITIONS:
+        said, hint = too_many(sizes)
         raise invalid("NCC310", said, hint, what)
 
 
@@ -331,9 +327,9 @@ def shared_identity_matrix(n: Any, dtype: Any = uint8, dst: NkiTensor | None = N
 
     size = whole_number(n, "the size of the identity")
     kind = dtype_of(dtype) if dst is None else dst.dtype
-    if not 1 <= size <= 128:
-        said = f"dimension 0 is the partition dimension, {size} > 128"
-        raise invalid("NCC310", said, "an identity of 128 serves every transpose")
+    if not 1 <= size <= PARTITIONS:
+        said = f"an identity has 1 to {PARTITIONS} partitions, not {size}"
+        raise invalid("NCC310", said, f"an identity of {PARTITIONS} serves every transpose")
     tile = allocate((size, size), kind, sbuf, f"identity{size}") if dst is None else dst
     ready = shared_constant(np.eye(size, dtype=numpy_type(bir_name(kind))), kind, "eye")
     src = ready.access("src", compute=False)

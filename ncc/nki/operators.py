@@ -93,8 +93,15 @@ def symbol(op: Any, call: str, role: str, among: frozenset[str]) -> str:
         return name
     if not name:
         raise unknown(op, call, role, among)
-    hint = f"it takes {listed(sorted(among))}" if len(among) < 12 else "see NKI's operator table"
-    raise invalid("NCC341", f"{call} cannot apply {name} as {role}", hint, call)
+    if name in ACTIVATIONS - ALU and among <= ALU:
+        hint = f"functions of one number go through nisa.activation(op=nl.{name})"
+    elif name in ALU - ACTIVATIONS and among <= ACTIVATIONS:
+        hint = f"operators of two numbers go through nisa.tensor_tensor(op=nl.{name})"
+    elif len(among) < 12:
+        hint = f"it takes {listed(sorted(among))}"
+    else:
+        hint = f"it takes operators such as {example(among)}"
+    raise invalid("NCC341", f"{call} cannot apply {name} as {role}", hint)
 
 
 def unknown(op: Any, call: str, role: str, among: frozenset[str]) -> NkiTypeError:

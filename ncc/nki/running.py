@@ -23,10 +23,13 @@ def interpreted(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[s
 def compiled(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
     """From the bytes, on the machine. The NEFF is made once for each specialisation."""
     from ncc.driver import run_stage
+    from ncc.placing import lines_of
 
     if not out_buffers(found):
         return {}  # a program without outputs has no container
-    outputs = run_stage(neff_of(found), [inputs[spec.name] for spec in found.specs])
+    neff, arrays = neff_of(found), [inputs[spec.name] for spec in found.specs]
+    with lines_of(stage_of(found)):
+        outputs = run_stage(neff, arrays)
     return dict(zip(out_buffers(found), outputs, strict=True))
 
 

@@ -160,6 +160,8 @@ def _run(
             kwargs = walked(bound.kwargs, "", is_spec, tensor)
             with memories_named(func):
                 found = func(*args, **kwargs)
+            if trace.open_loops:
+                raise trace.open_loops[-1].unclosed()
             found = walked(found, "result", is_result, result)
             first = found if first is None else first
         return first

@@ -98,11 +98,11 @@ class NkiTensor(Operators, Views):
         given = sum(one is not None and one is not Ellipsis for one in index)
         spare = len(self.shape) - given
         if spare < 0:
-            said = f"{given} indices for {self.name}, which has {len(self.shape)} dimensions"
+            said = f"{given} indices for {self.shown}, which has {len(self.shape)} dimensions"
             raise wrong_shape("NCC314", said, "give at most one index for each dimension")
         dots = [k for k, one in enumerate(index) if one is Ellipsis]
         if len(dots) > 1:
-            said = f"an index of {self.name} holds `...` twice"
+            said = f"an index of {self.shown} holds `...` twice"
             raise wrong_type("NCC313", said, "write `:` for the dimensions of one of them")
         at = dots[0] if dots else len(index)
         return (*index[:at], *[FULL] * spare, *index[at + 1 :])
@@ -118,20 +118,20 @@ class NkiTensor(Operators, Views):
         except TypeError:
             for bound in (one.start, one.stop):
                 if isinstance(bound, float):
-                    whole_number(bound, f"a bound of a slice of {self.name}")
+                    whole_number(bound, f"a bound of a slice of {self.shown}")
             return None
         a, b = a + n if a < 0 else a, b + n if b < 0 else b
         if not 0 <= a <= n or not 0 <= b <= n:
             raise self._outside(k, f"slice {_written(one)}")
         if by < 1:
-            said = f"a slice of {self.name} with step {by}"
+            said = f"a slice of {self.shown} with step {by}"
             raise wrong_shape("NCC314", said, "take a step of 1 or more")
         return a, max(0, -((a - b) // by)), by
 
     def _outside(self, k: int, what: str) -> Exception:
         dims = " x ".join(map(str, self.shape))
         said = (
-            f"{what} of dimension {k} of {self.name} ({dims}) leaves its {self.shape[k]} elements"
+            f"{what} of dimension {k} of {self.shown} ({dims}) leaves its {self.shape[k]} elements"
         )
         return wrong_shape("NCC314", said, WHOLE)
 
@@ -160,7 +160,7 @@ class NkiTensor(Operators, Views):
                 found: Self = TensorBase.advanced(self, index)
                 return found
             else:
-                said = f"{self.name} cannot be indexed with {plain!r:.60} ({type(plain).__name__})"
+                said = f"{self.shown} cannot be indexed with {plain!r:.60} ({type(plain).__name__})"
                 hint = "use an int, a slice, nl.ds or a register, or a view such as .ap"
                 if isinstance(plain, float):
                     hint = "an index is a whole number: divide with //"
@@ -174,7 +174,7 @@ class NkiTensor(Operators, Views):
         if one.step not in (None, 1):
             size = None
         if size is None:
-            said = f"a slice of {self.name} starts or ends at a run-time value"
+            said = f"a slice of {self.shown} starts or ends at a run-time value"
             raise wrong_type("NCC322", said, "write nl.ds(register, size), the size a number")
         return self.dynamic_cut(k, one.start, size)
 
@@ -203,12 +203,14 @@ class NkiTensor(Operators, Views):
         if scalar_offset is not None or vector_offset is not None:
             k = whole_number(indirect_dim, ".ap: indirect_dim")
             if not -len(base) <= k < len(base):
-                said = f".ap: indirect_dim {k} of {self.name}, whose base has {len(base)} dimensions"
+                said = (
+                    f".ap: indirect_dim {k} of {self.shown}, whose base has {len(base)} dimensions"
+                )
                 raise wrong_shape("NCC314", said, f"indirect_dim is 0 to {len(base) - 1}")
             k %= len(base)
             scale = self._scaled(prod(base[k + 1 :]), old.size, new.size)
             if scalar_offset is not None and vector_offset is not None:
-                said = f".ap of {self.name} takes scalar_offset or vector_offset, was given both"
+                said = f".ap of {self.shown} takes scalar_offset or vector_offset, was given both"
                 raise wrong_shape("NCC321", said, "add the scalar to the starts of the rows")
             if vector_offset is not None:
                 pairs, move = self._by_row(pairs, vector_offset, k, scale)
@@ -232,11 +234,11 @@ class NkiTensor(Operators, Views):
         try:
             pairs = [(as_int(step), as_int(count)) for step, count in pattern]
         except (TypeError, ValueError):
-            said = f".ap of {self.name}: cannot read the pattern {pattern!r:.80}"
+            said = f".ap of {self.shown}: cannot read the pattern {pattern!r:.80}"
             hint = "write [[stride, count], ...] in whole numbers, slowest first"
             raise wrong_type("NCC321", said, hint) from None
         if not pairs or any(count < 1 for _, count in pairs):
-            said = f".ap of {self.name}: {pattern!r:.80} has a count below 1"
+            said = f".ap of {self.shown}: {pattern!r:.80} has a count below 1"
             raise wrong_shape("NCC321", said, "leave the call out when the range is empty")
         return pairs
 
@@ -244,7 +246,7 @@ class NkiTensor(Operators, Views):
         """A number of elements of `old` bytes in elements of `new` bytes."""
         if elements * old % new:
             said = (
-                f".ap of {self.name}: {elements} elements of {old} bytes are no whole number "
+                f".ap of {self.shown}: {elements} elements of {old} bytes are no whole number "
                 f"of elements of {new} bytes"
             )
             raise wrong_shape("NCC321", said, f"use multiples of {new} bytes")
@@ -275,7 +277,7 @@ class NkiTensor(Operators, Views):
         fits = (self.row, view.row, inside, inside * view.dtype.size // self.dtype.size)
         if shape[0] > 1 and strides[0] not in fits:
             said = (
-                f".ap of {self.name}: the first pair is [{strides[0]}, {shape[0]}], and the "
+                f".ap of {self.shown}: the first pair is [{strides[0]}, {shape[0]}], and the "
                 f"partitions of its storage are {self.row} elements apart"
             )
             hint = f"write [{self.row}, {shape[0]}]: neighbouring partitions only"
@@ -294,11 +296,11 @@ class NkiTensor(Operators, Views):
         """
         storage, trace = self.storage, current()
         if storage.owner is not trace and storage.owner is not None:
-            said = f"{self.name} belongs to another run of a kernel"
+            said = f"{self.shown} belongs to another run of a kernel"
             hint = "allocate tensors in the kernel that uses them, or pass them as arguments"
             raise wrong_type("NCC319", said, hint)
         if storage.scope and storage.scope not in trace.scopes:
-            said = f"{self.name} was allocated in the body of a device loop that has ended"
+            said = f"{self.shown} was allocated in the body of a device loop that has ended"
             raise invalid("NCC318", said, "allocate it before the loop")
         made = self._access
         if made is None:

@@ -119,6 +119,12 @@ class TensorBase:
         return self.storage.buffer.name
 
     @property
+    def shown(self) -> str:
+        """How a sentence calls it: its name, and where it was allocated when nobody named it."""
+        origin = self.storage.buffer.origin
+        return f"{self.name} of {origin}" if not self.storage.wish and origin.file else self.name
+
+    @property
     def ndim(self) -> int:
         return len(self.shape)
 

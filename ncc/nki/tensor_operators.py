@@ -9,6 +9,12 @@ from typing import Any, NoReturn
 from ncc.nki.tensor_base import TensorBase
 from ncc.nki.trace import current, wrong_type
 
+# NumPy's functions on two operands that a kernel may write with an operator: `np.float32(2) * t`
+INFIX = frozenset(
+    {"add", "subtract", "multiply", "divide", "remainder", "power", "less", "greater"}
+    | {"less_equal", "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor"}
+    | {"left_shift", "right_shift"}
+)
 TRUTH = "values exist only while the machine runs: use nl.where, a predicate or a device loop"
 
 
@@ -16,10 +22,26 @@ class Operators(TensorBase):
     """`==` is identity, as Python gives it; arithmetic makes a new tile through `nki.language`."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy leaves operators to the tensor
 
     def _python(self, what: str) -> NoReturn:
-        raise wrong_type("NCC317", f"{what} of the tensor {self.name} is not known here", TRUTH)
+        raise wrong_type("NCC317", f"{what} of the tensor {self.shown} is not known here", TRUTH)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **more: Any) -> Any:
+        """An operator between a NumPy number and the tensor; NCC317 for NumPy's other functions."""
+        name: str = ufunc.__name__
+        if method == "__call__" and name in ("equal", "not_equal"):
+            return (inputs[0] is inputs[1]) == (name == "equal")
+        if method == "__call__" and not more and name in INFIX:
+            return self._compute("mod" if name == "remainder" else name, *inputs)
+        self._numpy(name)
+
+    def __array_function__(self, function: Any, *ignored: Any) -> NoReturn:
+        self._numpy(function.__name__)
+
+    def _numpy(self, name: str) -> NoReturn:
+        said = f"numpy.{name} computes at once, and the values of the tensor {self.shown}"
+        hint = "use the functions of nki.language, or the calls of nki.isa"
+        raise wrong_type("NCC317", f"{said} exist only while the machine runs", hint)
 
     def __bool__(self) -> bool:
         self._python("the truth value")
@@ -53,7 +75,7 @@ class Operators(TensorBase):
         if isinstance(value, TensorBase) and value.storage is self.storage:
             return  # `t[i] op= x` whose operator wrote in place
         hint = "nisa.tensor_copy(dst=t[...], src=value), or dst= of the call that computes it"
-        said = f"{self.name}[...] = value is no instruction"
+        said = f"{self.shown}[...] = value is no instruction"
         raise wrong_type("NCC324", said, hint)
 
     def _compute(self, name: str, a: Any, b: Any = None) -> Any:

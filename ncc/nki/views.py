@@ -56,7 +56,7 @@ class Views(TensorBase):
         rank = len(self.shape) + end
         k = whole_number(dim, f"{call}: the dimension")
         if not -rank <= k < rank:
-            said = f"{call}: {self.name} has {len(self.shape)} dimensions, not one numbered {k}"
+            said = f"{call}: {self.shown} has {len(self.shape)} dimensions, not one numbered {k}"
             raise wrong_shape("NCC314", said, f"dimensions are numbered 0 to {rank - 1}")
         k %= rank
         if k == 0 and not first and self.row:
@@ -67,7 +67,7 @@ class Views(TensorBase):
 
     def _refused(self, call: str, why: str, hint: str = "") -> Exception:
         dims = " x ".join(map(str, self.shape))
-        return wrong_shape("NCC316", f"{call} of {self.name} ({dims}): {why}", hint)
+        return wrong_shape("NCC316", f"{call} of {self.shown} ({dims}): {why}", hint)
 
     def _without(self, k: int, offset: int, moves: tuple[Move, ...] | None = None) -> Self:
         """Dimension k taken at one index. On chip dimension 0 stays with size 1, and the result
@@ -85,7 +85,7 @@ class Views(TensorBase):
         k = self._dim(dim, "slice")
         a, b, s = ints((start, end, step), "slice: a bound")
         if not 0 <= a < b <= self.shape[k] or s < 1:
-            said = f"slice({k}, {a}, {b}, {s}) of {self.name}: dimension {k} has {self.shape[k]}"
+            said = f"slice({k}, {a}, {b}, {s}) of {self.shown}: dimension {k} has {self.shape[k]}"
             hint = "0 <= start < end <= size and step >= 1; nothing is clamped"
             raise wrong_shape("NCC314", said, hint)
         return self._cut(k, a, (b - a + s - 1) // s, s)
@@ -95,7 +95,7 @@ class Views(TensorBase):
         if k == 0 and (start or count != shape[0]) and self.rows_dim:
             raise self._refused("a slice", "its rows are chosen one by one at run time")
         if k == 0 and step != 1 and self.row and count > 1:
-            said = f"a slice of {self.name}: partitions are taken one after the other, step {step}"
+            said = f"a slice of {self.shown}: partitions are taken one after the other, step {step}"
             raise invalid("NCC315", said, "a step of 1 on dimension 0; use DMA to gather rows")
         new = (*strides[:k], strides[k] * step, *strides[k + 1 :])
         return self.derived(
@@ -112,7 +112,7 @@ class Views(TensorBase):
         i = whole_number(index, "select: the index")
         size = self.shape[k]
         if not -size <= i < size:
-            said = f"select({k}, {i}) of {self.name}: dimension {k} has {size}"
+            said = f"select({k}, {i}) of {self.shown}: dimension {k} has {size}"
             raise wrong_shape("NCC314", said, f"an index is at most {size - 1}")
         return self._without(k, self.offset + i % size * self.strides[k])
 
@@ -130,7 +130,7 @@ class Views(TensorBase):
         if k == 0 and self.row:
             raise self._refused("a run-time start on dimension 0", KEPT, "move the rows by DMA")
         if not 0 < count <= self.shape[k]:
-            said = f"{count} elements of dimension {k} of {self.name}, which has {self.shape[k]}"
+            said = f"{count} elements of dimension {k} of {self.shown}, which has {self.shape[k]}"
             raise wrong_shape("NCC314", said, f"take 1 to {self.shape[k]} elements")
         move = Scalar(scalar_source(start), self.strides[k], self.shape[k] - count + 1)
         shape = (*self.shape[:k], count, *self.shape[k + 1 :])
@@ -346,7 +346,7 @@ def scalar_source(index: Any) -> Any:
         raise wrong_type("NCC322", said, "load it with nisa.register_load first")
     if index.size != 1 or "int" not in index.dtype.bir:
         dims = " x ".join(map(str, index.shape))
-        said = f"the run-time index {index.name} is {index.dtype} {dims}"
+        said = f"the run-time index {index.shown} is {index.dtype} {dims}"
         hint = "it is one integer: copy it into a (1, 1) int32 tile in SBUF"
         raise wrong_shape("NCC322", said, hint)
     return index.access("run-time index", compute=False)
@@ -361,6 +361,6 @@ def vector_source(index: Any) -> tuple[Any, int]:
         said = f"one start a row is read from a (rows, 1) integer tile in SBUF, not {index!r:.80}"
         raise wrong_shape("NCC322", said, "load the starts into such a tile first")
     if "int" not in index.dtype.bir:
-        said = f"the row starts {index.name} are {index.dtype}, not integers"
+        said = f"the row starts {index.shown} are {index.dtype}, not integers"
         raise wrong_type("NCC322", said, "convert them with nisa.tensor_copy into an int32 tile")
     return index.access("row starts", compute=False), index.size

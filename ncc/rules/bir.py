@@ -362,8 +362,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC434",
         "a location set that does not add up",
-        "A set has one location a block, each as large as its shape says, in the set's memory, with at "
-        "most 128 partitions; dtype, kind and memory are known words.",
+        "A set has one location a block, each as large as its shape says, in the set's memory; "
+        "dtype, kind and memory are known words.",
         "Compare the set's shape with its locations.",
         names=("BIR299", "BIR300", "BIR023"),
         **_but("loc w_t SB (8,8)", "loc w_t SB (8,6)"),

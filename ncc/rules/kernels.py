@@ -46,8 +46,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC291",
         "an impossible buffer",
-        "A buffer has a dtype, a shape and a memory of the machine, on chip at most 128 partitions, "
-        "and an address only there.",
+        "A buffer has a dtype, a shape and a memory of the machine, and an address only on chip.",
         "Change the shape, the dtype or the address that the sentence names.",
         wrong=broken(
             't = buffer("t", "float32", (4, 8), "sbuf")',

@@ -108,7 +108,8 @@ def _starts(e: Engine, x: Fields, flags: int) -> list[int | None]:
         elif flags & SKIPS:
             starts.append(None)
         else:
-            raise NccError("NCC905", f"takes row {int(index)} of {bound // max(step, 1)}")
+            said = f"takes row {int(index)} of {bound // max(step, 1)}"
+            raise NccError("NCC905", said, hint="clamp the index, or pass oob_mode.skip")
     return starts
 
 
@@ -261,6 +262,7 @@ def _mover(
             raise NccError(
                 "NCC903",
                 f"carries {bad} elements that nobody wrote to output {to.space.name}",
+                hint="write them first (a load, a memset), or copy fewer",
             ).at(value=by)
         known = known.swapaxes(-1, -2) if swap else known
         to.mark(mem, known.reshape(to.array.shape))

@@ -68,7 +68,7 @@ from ncc.nki.isa.select import affine_select, iota, range_select, select_reduce
 from ncc.nki.isa.vector import reciprocal, scalar_tensor_tensor, tensor_scalar, tensor_tensor
 from ncc.nki.registers import NkiScalar, VirtualRegister
 from ncc.nki.trace import Instruction as NkiInstruction
-from ncc.nki.trace import NkiValidationError
+from ncc.nki.trace import NkiAttributeError, NkiValidationError, place
 
 __all__ = [
     "NkiInstruction",
@@ -149,5 +149,5 @@ def __getattr__(name: str) -> Any:
     """Sparse products are refused when they are called; other names get the nearest spelling."""
     if "sparse" in name and not name.startswith("_"):
         return sparse(name)
-    hint = nearest(name, __all__)
-    raise AttributeError(f"nki.isa has no {name}" + (f" ({hint})" if hint else ""))
+    hint = nearest(name, __all__) or "the calls are listed by dir(nki.isa)"
+    raise NkiAttributeError("NCC360", f"nki.isa has no {name}", place(), hint)

@@ -13,6 +13,11 @@ from ncc.nki.isa import constants
 from ncc.nki.isa.operands import generation
 from ncc.nki.trace import Trace, current, invalid, wrong_type
 
+# keywords of the older API, whose kernels import neuronxcc.nki
+GONE = {
+    "mask": "slice with min(start + size, extent), or choose with nisa.affine_select",
+    "dtype": "the result has the dtype of dst: allocate that with the dtype",
+}
 P = ParamSpec("P")
 R = TypeVar("R")
 E = TypeVar("E", bound=Enum)
@@ -34,7 +39,7 @@ def call(function: Callable[P, R], ignored: tuple[str, ...] = ()) -> Callable[P,
                     raise wrong_type(
                         "NCC330",
                         f"{name} takes no argument {word!r}",
-                        nearest(word, known) or f"it takes {listed(known_order(function))}",
+                        hint_for(word, function),
                     )
         try:
             return function(*args, **kwargs)
@@ -47,6 +52,14 @@ def call(function: Callable[P, R], ignored: tuple[str, ...] = ()) -> Callable[P,
             raise wrong_type("NCC330", said, hint) from None
 
     return run
+
+
+def hint_for(word: str, function: Callable[..., Any]) -> str:
+    """What to write in the place of a keyword that a call does not take."""
+    if word in ("mask", "dtype"):
+        return GONE[word]
+    known = known_order(function)
+    return nearest(word, known) or f"it takes {listed(known)}"
 
 
 def known_order(function: Callable[..., Any]) -> list[str]:
@@ -75,7 +88,7 @@ def member(kind: type[E], value: Any, where: str, role: str) -> E:
         "NCC351",
         f"{where} takes {role} as {listed([f'{kind.__name__}.{m.name}' for m in kind])},"
         f" was given {value!r}",
-        nearest(str(word), [m.name for m in kind]),
+        nearest(str(word), [m.name for m in kind]) or f"pass a member of nisa.{kind.__name__}",
     )
 
 

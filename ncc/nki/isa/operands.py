@@ -64,7 +64,7 @@ class Tile:
 
     def show(self) -> str:
         dims = ", ".join(map(str, self.shape))
-        return f"{self.role} {self.storage.buffer.name} ({dims})"
+        return f"{self.role} {self.tensor.shown} ({dims})"
 
 
 Operand = Tile | Imm | Reg
@@ -132,7 +132,7 @@ def misplaced(value: Any, call: str, role: str, memories: tuple[str, ...]) -> Ex
             hint = "write a tile in SBUF, and copy from there"
     else:
         hint = f"it must be in {wanted}"
-    said = f"{call} takes {role} in {wanted}, {buffer.name} is in {memory}"
+    said = f"{call} takes {role} in {wanted}, {value.shown} is in {memory}"
     return invalid("NCC332", said, hint)
 
 
@@ -165,25 +165,21 @@ def number(value: Any, call: str, role: str) -> int | float:
             return float(value)
     except (TypeError, ValueError):
         pass
-    if True:
-        said = f"{call} takes a number as {role}, was given {short(value)}"
-        raise wrong_type("NCC345", said, "an immediate is a Python or numpy number") from None
+    said = f"{call} takes a number as {role}, was given {short(value)}"
+    raise wrong_type("NCC345", said, "pass a Python or numpy number")
 
 
 def whole(value: Any, call: str, role: str, low: int | None = None, high: int | None = None) -> int:
     """An integer in a range; NCC351 otherwise."""
     found = number(value, call, role)
-    if found != int(found):
+    if not math.isfinite(found) or found != int(found):
         said = f"{call} takes a whole number as {role}, was given {found}"
         raise invalid("NCC351", said, "divide with //, or round it")
     found = int(found)
     if (low is not None and found < low) or (high is not None and found > high):
-        raise invalid(
-            "NCC351",
-            f"{call} takes {role} between {low} and {high}, was given {found}"
-            if high is not None
-            else f"{call} takes {role} from {low} on, was given {found}",
-        )
+        bounds = f"between {low} and {high}" if high is not None else f"from {low} on"
+        said = f"{call} takes {role} {bounds}, was given {found}"
+        raise invalid("NCC351", said, "use a value in this range")
     return found
 
 

@@ -182,7 +182,7 @@ class DynamicRange(Iterator[VirtualRegister]):
 
     def unclosed(self) -> NkiValidationError:
         """Python never asked for the next index: ready to raise."""
-        said = f"Python left the loop {self.name} of nl.dynamic_range before its end"
+        said = "Python left the loop of nl.dynamic_range before its end"
         hint = "no break or return in its body: the machine runs every turn"
         return NkiValidationError("NCC363", said, self.origin.place(), hint)
 

@@ -89,7 +89,7 @@ PASS = define(
     __doc__,
     apply,
     source="bir",
-    gives=("cores-meet", "no-kernel-is-left"),
+    gives=("no-kernel-is-left",),
     needs=("no-carrier-is-left",),
     after={"translate-nki": "it splices in that pass's functions"},
     real="InlineNKIKernel",

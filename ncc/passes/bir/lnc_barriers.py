@@ -42,8 +42,8 @@ After:
 
 Why: a core that waits at a barrier goes on when the other has come to the same one. If one core had
 a barrier more, or had them in another order, both would wait for ever; that both have the same is
-the fact `cores-meet`, and nothing is left to chance when each has its number. A barrier holds up
-the engine that it stands on; its edges to what is shared become waits like all others.
+a law, and nothing is left to chance when each has its number. A barrier holds up the engine that it
+stands on; its edges to what is shared become waits like all others.
 """
 
 from __future__ import annotations

@@ -147,9 +147,7 @@ def combined(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> 
         return _tiles(name, x, y, x.shape, kind, mask)
     if alike(x.shape, y.shape) and x.ndim != y.ndim:
         shape = x.shape if x.ndim < y.ndim else y.shape
-        return _tiles(
-            name, spread(x, shape, where), spread(y, shape, where), shape, kind, mask
-        )
+        return _tiles(name, spread(x, shape, where), spread(y, shape, where), shape, kind, mask)
     shape = joined(where, x.shape, y.shape)
     for one, other, reverse in ((x, y, False), (y, x, True)):
         if one.shape == shape and is_column(other) and other.shape[0] == shape[0]:

@@ -88,7 +88,9 @@ def folded(
 
 def kept_box(box: Box, axes: Axes, keepdims: bool) -> Box:
     """The rectangle of a fold's result."""
-    found = [(0, 1) if k in axes else span for k, span in enumerate(box) if keepdims or k not in axes]
+    found = [
+        (0, 1) if k in axes else span for k, span in enumerate(box) if keepdims or k not in axes
+    ]
     return tuple(found if len(found) > 1 else [*found, (0, 1)])
 
 

@@ -34,9 +34,7 @@ from ncc.nki.views import ints
 
 
 @function("load")
-def load(
-    src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None, **ignored: Any
-) -> Any:
+def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None, **ignored: Any) -> Any:
     """A tile in SBUF with what `src` holds; `mode` says what a row outside of it does."""
     source = tile(src, "nl.load", "src")
     if len(source.shape) == 1:
