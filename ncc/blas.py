@@ -1,9 +1,7 @@
-"""One thread for products as small as a tile.
+"""numpy's products on one thread: ncc multiplies small tiles, which a second thread only slows.
 
-numpy's BLAS splits them over all processors, whose threads then wait for each other actively: on a
-busy computer a product takes ten times as long, and more. This asks the library that numpy brings
-for one thread, and gives the former number back afterwards. Where that library is another one,
-nothing happens.
+A command says so in its environment, before numpy is loaded. Who calls ncc from Python has loaded
+numpy already, so the library that numpy brought is asked while ncc computes, and then set back.
 """
 
 from __future__ import annotations
@@ -14,45 +12,40 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-SUFFIXES = ("64_", "_64_", "")
-PREFIXES = ("scipy_openblas", "openblas")
+FOLDERS = ("../numpy.libs", ".dylibs")  # where numpy's packages keep it, beside or inside numpy
+NAMES = ("scipy_openblas_{}64_", "scipy_openblas_{}", "openblas_{}64_", "openblas_{}")
 
 
 @cache
-def _library() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """How to ask for the number of threads, and how to set it."""
+def _threads() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """How to read and set the number of threads; None where numpy has another library."""
     import numpy as np
 
-    package = Path(np.__file__).parent
-    places = (package.parent / "numpy.libs", package / ".dylibs")
-    for file in sorted(f for place in places if place.is_dir() for f in place.iterdir()):
-        if "openblas" not in file.name:
-            continue
-        try:
-            library = ctypes.CDLL(str(file))
-        except OSError:
-            continue
-        for prefix in PREFIXES:
-            for suffix in SUFFIXES:
-                get = getattr(library, f"{prefix}_get_num_threads{suffix}", None)
-                put = getattr(library, f"{prefix}_set_num_threads{suffix}", None)
+    inside = Path(np.__file__).parent
+    for folder in FOLDERS:
+        for file in sorted((inside / folder).resolve().glob("*openblas*")):
+            try:
+                library = ctypes.CDLL(str(file))
+            except OSError:
+                continue
+            for name in NAMES:
+                get = getattr(library, name.format("get_num_threads"), None)
+                put = getattr(library, name.format("set_num_threads"), None)
                 if get is not None and put is not None:
-                    get.restype, put.argtypes, put.restype = ctypes.c_int, [ctypes.c_int], None
                     return get, put
     return None
 
 
 @contextmanager
 def one_thread() -> Generator[None]:
-    """Products in this block run in the caller's thread only."""
-    found = _library()
-    if found is None:
+    """Products inside of this run on one thread; afterwards on as many as before."""
+    found = _threads()
+    before = found[0]() if found else 1
+    if found is None or before <= 1:
         yield
         return
-    get, put = found
-    before = get()
-    put(1)
+    found[1](1)
     try:
         yield
     finally:
-        put(before)
+        found[1](before)

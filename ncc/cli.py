@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,16 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def call(arguments: list[str]) -> int:
-    """Run one command line; the exit status. Faults go to stderr."""
+    """Run one command line; the exit status. Faults and warnings go to stderr."""
+    with warnings.catch_warnings(record=True) as heard:
+        status = run_line(arguments)
+    for one in heard:
+        click.echo(f"ncc: warning: {one.message}", err=True)
+    return status
+
+
+def run_line(arguments: list[str]) -> int:
+    """Run one command line; the exit status."""
     try:
         # not ncc.main(), which ends the process itself when whoever reads stdout has left
         with ncc.make_context("ncc", list(arguments)) as ctx:

@@ -37,13 +37,13 @@ def _parse(parse: Callable[..., Any]) -> Callable[..., Any]:
             return parse(text, file, first_line)
         lines = text.split("\n")
         heads = [n for n, line in enumerate(lines) if HEAD.match(line)]
-        for number, at in enumerate(heads):
-            if lines[at].split()[1] != str(number):
-                said = f"{lines[at]!r} stands where core {number} begins"
-                raise unreadable(said, file, first_line + at)
         for at, line in enumerate(lines[: heads[0]] if heads else lines):
             if line.strip() and not line.startswith("#"):
                 said = f"cannot read {line[:60]!r}, expected `core 0`"
+                raise unreadable(said, file, first_line + at)
+        for number, at in enumerate(heads):
+            if lines[at].split()[1] != str(number):
+                said = f"{lines[at]!r} stands where core {number} begins"
                 raise unreadable(said, file, first_line + at)
         pieces = zip(heads, [*heads[1:], len(lines)], strict=True)
         return Cores(

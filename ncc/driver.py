@@ -437,11 +437,13 @@ def run_stage(
     stage: Stage, inputs: Sequence[Array], watch: dict[str, Array] | None = None
 ) -> list[Array]:
     """The outputs of one stage by its level's meaning; the bytes' meaning is the machine."""
+    from ncc.blas import one_thread
     from ncc.values import fitted
 
     language = level(stage.level)
     wanted, _ = language.get("signature")(stage.module)
-    outputs: list[Array] = language.get("run")(
-        stage.module, stage.target, fitted(wanted, inputs), watch
-    )
+    with one_thread():
+        outputs: list[Array] = language.get("run")(
+            stage.module, stage.target, fitted(wanted, inputs), watch
+        )
     return outputs

@@ -33,8 +33,8 @@ UNCHECKED: tuple[tuple[str, str], ...] = (
     ("PE transposes", "leave fp32 cells on every generation; hardware can leave 16-bit data"),
     (
         "two cores",
-        "a kernel for two cores is compiled for one, which plays both from meeting to meeting: the "
-        "numbers are those of two, memory and time are not",
+        "a tile goes to the other core through HBM, not from SBUF to SBUF; both may write the same "
+        "bytes to one place without meeting; on trn1 one core plays both, from meeting to meeting",
     ),
     ("trn3", "uses the records of trn2's generation with its own sizes and types"),
     (

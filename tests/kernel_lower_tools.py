@@ -20,7 +20,8 @@ from ncc.ir.kernel_ops import OPS
 from ncc.ir.neff import Neff
 from ncc.sim.run import run_neff
 from ncc.stages import Stage
-from ncc.target import TARGETS, Target
+from ncc.target import Target
+from ncc.target import target as target_named
 from ncc.verify import Verifier
 
 FACTS = (
@@ -177,7 +178,7 @@ def agree(
     whole: bool = True,
 ) -> dict[str, np.ndarray[Any, Any]]:
     """The outputs; bytes and meaning say the same."""
-    machine = TARGETS[target]
+    machine = target_named(target)
     given = dict(inputs) if inputs is not None else values(kernel, whole=whole)
     wanted = meaning.run((kernel,), given, machine)
     neff = compiled(kernel, machine)

@@ -10,8 +10,9 @@ from attention_cases import Case, arrays, attended, case, errors, failure, run, 
 from ncc.driver import compile
 from ncc.ir.kernel import ops_of
 from ncc.kernels import KERNELS, kernel
-from ncc.kernels.attention import dma_takes, is_power_of_two
+from ncc.kernels.attention_masks import scales_exactly
 from ncc.kernels.attention_plan import GROUP, Mask, groups, sections, visits
+from ncc.kernels.attention_turns import dma_takes
 from ncc.nki.running import stage_of
 
 SMALL = Case(7, "plain", "bfloat16", 2, 1, 150, 200, 0, 64, None, False, 0, False, "", "dma", "trn2", 1)  # fmt: skip
@@ -80,10 +81,8 @@ def test_the_share_of_the_dma_is_spread_evenly():
 
 
 def test_powers_of_two_scale_without_rounding():
-    assert [is_power_of_two(x) for x in (1.0, 0.125, 4, 3.0, -1.0, 0, 128**-0.5)] == [
-        *(True, True, True),
-        *(False, False, False, False),
-    ]
+    assert all(map(scales_exactly, (1, 1.0, 0.125, 2.0**-60)))
+    assert not any(map(scales_exactly, (2.0, 0.75, -0.5, 0, 128**-0.5)))
 
 
 # ---- what is recorded ---------------------------------------------------------------------------
@@ -232,7 +231,8 @@ def test_both_forms_give_one_neff():
         ({"bound_low": (4, 6, 1)}, "bound_low comes with bound_high"),
         ({"sink": (2, 1)}, "sink is (4, 1), not (2, 1)"),
         ({"q": (4, 300, 8), "window": 5}, "queries 128 to 255 see no key at all"),
-        ({"transpose_p": 1.5}, "transpose_p is a share from 0 to 1, not 1.5"),
+        ({"transpose_p": 1.5}, "transpose_p is dma, pe or a share from 0 to 1, not 1.5"),
+        ({"transpose_p": "act"}, "transpose_p is dma, pe or a share from 0 to 1, not 'act'"),
     ],
 )
 def test_what_does_not_fit_is_said(change, said):

@@ -7,11 +7,13 @@ import pytest
 
 from ncc.errors import NccError
 from ncc.ir.bir import Imm, with_insts
+from ncc.ir.bir_inst_laws import known_of, placement_key
 from ncc.ir.bir_keys import ALU_OPS, FUNCTIONS
 from ncc.ir.bir_opcodes import OPCODES, Row, key, keyed
 from ncc.ir.bir_text import parse
+from ncc.ir.core import Law
 from ncc.rules.bir import BOUND, PROGRAM, TILES
-from ncc.stages import Stage, read_stage
+from ncc.stages import Stage, level, read_stage
 from ncc.target import TARGETS
 from ncc.verify import Verifier
 
@@ -375,6 +377,45 @@ def test_a_law_is_asked_again_when_a_location_changes():
     mixed = with_insts(module, module.main.blocks[0].insts, sets=smaller.main.sets)
     with pytest.raises(NccError, match="NCC408 after next, i1: Load walks x_t"):
         verifier.check(Stage("bir", TRN2, "next", (), mixed))
+
+
+def test_programs_that_are_asked_about_in_turn_keep_what_is_known_of_them():
+    """Two cores: what one of them was found to be is not worked out again after the other."""
+    read = but()
+    one = with_insts(read, read.main.blocks[0].insts)  # nobody has asked about this one
+    other = but(("set x_t bfloat16 (8,6)", "set x_t bfloat16 (8,7)"), ("(8,12)", "(8,14)"))
+    keys, known = placement_key(one), known_of(one, TRN2)
+    assert placement_key(other) is not keys and known_of(other, TRN2) is not known
+    assert placement_key(one) is keys and known_of(one, TRN2) is known
+    moved = with_insts(one, one.main.blocks[0].insts[:1])
+    assert placement_key(moved) is keys and known_of(moved, TRN2) is known
+
+
+def test_a_node_is_asked_once_as_long_as_it_stays():
+    """Another instruction in the program is asked about, those that passed are not."""
+    asked: list[str] = []
+
+    def law(node, module, target):
+        asked.append(node.name)
+        return iter(())
+
+    stages = level("bir")
+    module = but()
+    insts = module.main.blocks[0].insts
+    verifier, laws = Verifier(), (Law("seen", law, node=True),)
+
+    class Only:
+        def get(self, part):
+            return {"laws": laws, "facts": ()}.get(part) or stages.get(part)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ncc.verify.level", lambda name: Only())
+        verifier.check(Stage("bir", TRN2, "input", (), module))
+        count = len(asked)
+        again = attrs.evolve(insts[1], name="again")
+        changed = with_insts(module, (insts[0], again, *insts[2:]))
+        verifier.check(Stage("bir", TRN2, "next", (), changed))
+    assert count == len(module.main.sets) + len(insts) and asked[count:] == ["again"]
 
 
 # ---- the table of opcodes -----------------------------------------------------------------------

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from neff_files import changed, rehashed, signed, wrapped
 from whole_programs import HERE, field, hlo, printed, product, program_of, streams
 
-from ncc import checking, driver, pack, values
+from ncc import checking, driver, nki, pack, values
 from ncc.cli import call
 from ncc.driver import plan
+from ncc.errors import NccError
 from ncc.ir.bir_opcodes import key
 from ncc.ir.hlo_literal import array_of
+from ncc.nki import programs
 from ncc.stages import read_stage
+from ncc.target import TARGETS
 
+BF16 = ml_dtypes.bfloat16
+kernels = programs.imported(HERE / "case_kernels.py")
+old = programs.imported(HERE / "case_kernels_old.py")
 ARCH = {"trn1": "sunda", "trn2": "gen3", "trn3": "core_v4"}
 
 
@@ -40,6 +48,33 @@ def written(name: str, **targets: str) -> str:
         text = text.replace(" gen3\n", f" {ARCH[target]}\n")
     Path(f"{name}.txt").write_text(text)
     return f"{name}.txt"
+
+
+def kernel_file() -> str:
+    """The file of the kernels, here; its name."""
+    shutil.copy(HERE / "case_kernels.py", "case_kernels.py")
+    return "case_kernels.py"
+
+
+def kernel_stage(name: str, **args: str):
+    """The input stage of a kernel with arguments as on the command line."""
+    return programs.kernel_stage(f"{HERE / 'case_kernels.py'}:{name}", TARGETS["trn2"], args)
+
+
+def line(kernel: str, text: str, module=kernels) -> str:
+    """`case_kernels.py:41`: the first line of a kernel with this text."""
+    path = Path(module.__file__)
+    lines = list(enumerate(path.read_text().split("\n"), 1))
+    begin = next(n for n, one in lines if one.startswith(f"def {kernel}("))
+    return f"{path.name}:{next(n for n, one in lines[begin:] if text in one)}"
+
+
+def simulated(kernel):
+    return nki.simulate(kernel)
+
+
+def compiled(kernel):
+    return kernel
 
 
 def outputs(stage, inputs):
@@ -82,7 +117,35 @@ def test_h01_two_wide_tiles_do_not_fit_trn1(capsys):
     status, told = said(capsys, "compile", written("two_wide", target="trn1"))
     assert status == 1
     assert told.startswith("ncc: NCC502 insert-spills, a: ")
-    assert "and trn1 has 180224: a 98568 bytes, " in told and "b 98568 bytes" in told
+    assert "2 tiles" in told and "take 197136 bytes" in told
+    assert "and trn1 has 180224: a 98568 bytes and b 98568 bytes " in told
+
+
+@pytest.mark.parametrize("target, usable", [("trn1", 180224), ("trn2", 212984), ("trn3", 245752)])
+def test_h01_three_wide_tiles_of_a_kernel(capsys, target, usable):
+    wide = "f32[128,24642]"
+    arguments = ["--arg", f"A={wide}", "--arg", f"B={wide}", "--target", target]
+    a, b, c = (line("three_wide", f'name="{name}"') for name in "abc")
+    assert said(capsys, "compile", f"{kernel_file()}:three_wide", *arguments) == (
+        1,
+        f"ncc: NCC502 {a}, insert-spills, three_wide:a: 3 tiles that are live at three_wide:i2"
+        f" ({line('three_wide', 'tensor_tensor')}) take 295704 bytes a partition, and {target} has"
+        f" {usable}: three_wide:a 98568 bytes ({a}), three_wide:b 98568 bytes ({b}) and three_wide:c"
+        f" 98568 bytes ({c}) (make the tiles smaller, or keep fewer of them at a time)\n",
+    )
+
+
+@pytest.mark.parametrize("target, fits", [("trn1", False), ("trn2", True), ("trn3", True)])
+def test_h01_two_wide_tiles_of_a_kernel(monkeypatch, target, fits):
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", target)
+    a, b = np.random.default_rng(1).integers(-8, 8, (2, 128, 24642)).astype(np.float32)
+    if fits:
+        np.testing.assert_array_equal(kernels.two_wide(a, b), a + b)
+        return
+    made = line("two_wide", 'name="a"')
+    with pytest.raises(NccError, match=f"NCC502 {made}, .*trn1 has 180224"):
+        kernels.two_wide(a, b)
+    np.testing.assert_array_equal(nki.simulate(kernels.two_wide)(a, b), a + b)
 
 
 # --- H02: a product wider than a PSUM bank --------------------------------------------------------
@@ -163,6 +226,53 @@ def test_h02c_nine_sums_that_grow_at_once_are_refused_with_their_banks(capsys):
     )
 
 
+def w_and_x(columns: int = 1024, dtype=BF16):
+    """Weights [128, 128] and columns to multiply by them, whole numbers; and the product."""
+    draw = np.random.default_rng(2)
+    w, x = draw.integers(-4, 5, (128, 128)), draw.integers(-4, 5, (128, columns))
+    return w.astype(dtype), x.astype(dtype), (w.T @ x).astype(np.float32)
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+def test_h02a_one_product_of_a_kernel_over_two_banks(how):
+    w, x, _ = w_and_x()
+    with pytest.raises(NccError) as told:
+        how(kernels.one_product)(w, x)
+    assert str(told.value) == (
+        f"NCC337 {line('one_product', 'nc_matmul(')}: nc_matmul writes 4096 bytes a partition to dst p (128, 1024), a "
+        "PSUM bank holds 2048 (cut the moving operand into parts of 512 columns)"
+    )
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+def test_h02b_two_products_of_a_kernel_into_one_tile(how):
+    w, x, want = w_and_x()
+    np.testing.assert_array_equal(how(kernels.two_products)(w, x), want)
+
+
+def test_h02b_the_kernel_has_two_groups_in_two_banks():
+    stage = kernel_stage("two_products", w="bf16[128,128]", x="bf16[128,1024]")
+    products = [b for b in streams(program_of(stage))["PE"] if b.op == "Matmul"]
+    assert [field(b, "psum_flags") for b in products] == [3, 3]
+    assert sorted(field(b, "dst").byte for b in products) == [0, 2048]
+
+
+def test_h02c_nine_sums_of_a_kernel_are_refused_with_their_banks():
+    w, x, _ = w_and_x()
+    want = np.float32(w).T @ np.float32(x[:, :512]) + np.float32(w).T @ np.float32(x[:, 512:])
+    np.testing.assert_array_equal(kernels.many_sums(w, x, 8), np.stack([want] * 8))
+    np.testing.assert_array_equal(simulated(kernels.many_sums)(w, x, 9), np.stack([want] * 9))
+    with pytest.raises(NccError) as told:
+        kernels.many_sums(w, x, 9)
+    made = line("many_sums", 'name=f"p{n}"')
+    tiles = ", ".join(f"many_sums:p{n} 1 bank ({made})" for n in range(8))
+    assert str(told.value) == (
+        f"NCC503 {made}, alloc-psum, many_sums:p0: 9 PSUM tiles that are live at many_sums:i10 "
+        f"({line('many_sums', 'nc_matmul(')}) take 9 banks, and trn2 has 8: {tiles} and many_sums:p8 1 bank "
+        f"({made}) (copy a finished sum to SBUF before the next one starts)"
+    )
+
+
 # --- H03: a row block of 256 ----------------------------------------------------------------------
 
 
@@ -173,15 +283,81 @@ def test_h03_more_rows_than_partitions(capsys, rows):
     Path("rows.txt").write_text(text.replace("65536", str(rows * 256)))
     assert said(capsys, "compile", "rows.txt") == (
         1,
-        f"ncc: NCC434 after unroll, t: t takes {rows} partitions; there are 128 (loop over 128 rows "
-        "at a time, or put more elements into each)\n",
+        f"ncc: NCC310 after unroll, t: {too_many(rows, 64)}\n",
     )
+
+
+def too_many(rows: int, width: int) -> str:
+    """The sentence behind the place: one rule and one text at every level."""
+    hint = f", or reshape to (128, 2, {width})" if rows == 256 else ""
+    more = f"(loop over blocks of 128 rows{hint})"
+    return f"dimension 0 is the partition dimension, {rows} > 128 {more}"
+
+
+@pytest.mark.parametrize("rows", [256, 129])
+@pytest.mark.parametrize("how", [simulated, compiled])
+@pytest.mark.parametrize("age, made", [(kernels, 'name="t"'), (old, "nl.load")])
+def test_h03_more_rows_than_partitions_in_a_kernel(age, made, how, rows):
+    with pytest.raises(NccError) as told:
+        how(age.rows)(np.zeros((rows, 64), np.float32), rows)
+    what = "the tensor t" if age is kernels else "the tensor"
+    assert str(told.value) == f"NCC310 {line('rows', made, age)}, {what}: {too_many(rows, 64)}"
+
+
+@pytest.mark.parametrize("rows", [256, 129])
+def test_h03_more_rows_than_partitions_in_a_written_kernel(capsys, rows):
+    """A kernel's body as text, where it stands between nki-trace and inlining."""
+    stage = kernel_stage("rows", x="f32[128,64]", count="128")
+    text = driver.compile(stage, stop_after="nki-seal").text()
+    wide = text.replace(
+        't = buffer("t", "float32", (128, 64)', f't = buffer("t", "float32", ({rows}, 64)'
+    )
+    assert wide != text
+    Path("rows.txt").write_text(wide)
+    status, told = said(capsys, "compile", "rows.txt")
+    assert status == 1
+    assert told.startswith("ncc: NCC310 ") and told.endswith(f", t: {too_many(rows, 64)}\n")
 
 
 def test_h03_128_rows_are_right():
     text = (HERE / "bir_programs" / "rows.txt").read_text()
     text = text.replace("(256,", "(128,").replace("256]", "128]").replace("65536", "32768")
     right(read_stage(text, "rows.txt"))
+
+
+# --- H04: two index conditions joined -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+def test_h04_masks_joined_with_and(how):
+    """x has no more rows and columns than the mask leaves: the rest is never read."""
+    x = np.arange(70 * 300, dtype=np.float32).reshape(70, 300)
+    want = np.full((128, 512), 7, np.float32)
+    want[:70, 3:300] = x[:, 3:]
+    np.testing.assert_array_equal(how(old.masked)(x), want)
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+@pytest.mark.parametrize(
+    "kernel, told",
+    [
+        (
+            "either",
+            ": a mask cannot be built with | (comparisons of nl.arange, "
+            "nl.mgrid and numbers, joined with &)",
+        ),
+        (
+            "by_data",
+            ": nl.load takes mask= as something known while tracing, was "
+            "given a tensor (a mask is a comparison of nl.arange or nl.mgrid with numbers, joined "
+            "with &; choose by data with nl.where or a predicate)",
+        ),
+    ],
+)
+def test_h04_other_masks_are_refused(how, kernel, told):
+    with pytest.raises(NccError) as fault:
+        how(getattr(old, kernel))(np.ones((128, 512), np.float32))
+    assert str(fault.value) == f"NCC372 {line(kernel, 'mask=', old)}{told}"
 
 
 # --- H05: a step that does not fit its field ------------------------------------------------------
@@ -214,6 +390,55 @@ def test_h05_a_step_in_a_listing_is_refused_and_never_wrapped(capsys, step, side
         "-32768..32767 (split the pattern into two instructions)\n",
     )
     assert not Path("bad.neff").exists()
+
+
+# --- H07: a tile reused by the next iteration -----------------------------------------------------
+
+
+@pytest.mark.parametrize("address", [None, (0, 0)])
+def test_h07_each_iteration_has_its_own_value_at_every_level(address):
+    """Left to ncc the tile gets copies of its own; at a fixed address the iterations wait."""
+    a = np.random.default_rng(7).integers(-9, 9, (4, 128, 64)).astype(np.float32)
+    for how in (simulated, compiled):
+        np.testing.assert_array_equal(how(kernels.reused)(a, address), 2 * a)
+    right(kernel_stage("reused", A="f32[4,128,64]", address=str(address)))
+
+
+def reused_listing(capsys) -> list[str]:
+    """The bundles of the kernel whose tile has an address."""
+    pinned = ["--arg", "A=f32[4,128,64]", "--arg", "address=(0, 0)", "-o", "r.neff"]
+    assert call(["compile", f"{kernel_file()}:reused", *pinned]) == 0
+    capsys.readouterr()
+    assert call(["disasm", "r.neff"]) == 0
+    return capsys.readouterr().out.split("\n")
+
+
+def test_h07_the_load_waits_for_the_store_before():
+    stage = kernel_stage("reused", A="f32[4,128,64]", address="(0, 0)")
+    done = driver.compile(stage, stop_after="anti-deps").module.main.blocks[0].insts
+    loads = [i for i in done if i.opcode == "Load"]
+    stores = [i for i in done if i.opcode == "Save"]
+    assert len(loads) == len(stores) == 4
+    for store, load in zip(stores, loads[1:], strict=False):
+        assert (store.name, "Anti") in [(name, kind) for name, kind, *_ in load.deps], load.name
+
+
+@pytest.mark.parametrize("iteration", [1, 2, 3])
+def test_h07_without_the_wait_the_race_names_both(capsys, iteration):
+    lines = reused_listing(capsys)
+    loads = [n for n, line in enumerate(lines) if re.match(r"  DmaDirect2d .*src=v1", line)]
+    at = loads[iteration]
+    lines[at], found = re.subn(r" wait=S\d+>=\d+", "", lines[at])
+    assert found == 1
+    Path("bad.s").write_text("\n".join(lines))
+    assert said(capsys, "asm", "bad.s", "-o", "bad.neff")[0] == 0
+    status, told = said(capsys, "run", "bad.neff", "--random", "1")
+    assert status == 1
+    assert told == (
+        f"ncc: NCC902 SP {iteration} (DmaDirect2d): writes sb rows 0 to 127 bytes 0 to 255 that SP "
+        f"{iteration - 1} (DmaDirect2d) writes, and no wait orders them (make the later one wait for "
+        "the other)\n"
+    )
 
 
 # --- H08: overlapping groups in PSUM --------------------------------------------------------------
@@ -256,6 +481,100 @@ def test_h08_a_read_of_a_group_that_no_stop_closed_is_reported(capsys):
         "ncc: NCC612 after mm-acc-flags, evict: reads the group of b before a matmul with STOP has "
         "closed it\n",
     )
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+@pytest.mark.parametrize("parts, flags", [(1, [3, 2]), (2, [3, 0, 2])])
+def test_h08_products_of_a_kernel_that_overlap(how, parts, flags):
+    w, x, product_of_all = w_and_x(768)
+    want = product_of_all[:, :512].copy()
+    want[:, 256:] += product_of_all[:, 512:]
+    np.testing.assert_array_equal(how(kernels.overlap)(w, x, parts), want)
+    stage = kernel_stage("overlap", w="bf16[128,128]", x="bf16[128,768]", parts=str(parts))
+    products = [b for b in streams(program_of(stage))["PE"] if b.op == "Matmul"]
+    assert [field(b, "psum_flags") for b in products] == flags
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+def test_h08_a_product_beside_a_value_that_its_start_would_zero(how):
+    w, x, product_of_all = w_and_x(512, np.float32)
+    want = np.concatenate([product_of_all[:, 256:], x[:, :256]], axis=1)
+    np.testing.assert_array_equal(how(kernels.beside)(w, x), want)
+
+
+# --- H09: a slice at a run-time row ---------------------------------------------------------------
+
+SRC = np.arange(512, dtype=np.float32).reshape(32, 16)
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+@pytest.mark.parametrize("name", ["by_pairs", "by_pairs_of_scalars"])
+def test_h09_a_slice_that_starts_at_the_index_of_a_device_loop(how, name):
+    kernel = how(getattr(kernels, name))
+    np.testing.assert_array_equal(kernel(SRC, 16), SRC)
+    with pytest.raises(NccError) as told:
+        kernel(SRC, 17)
+    assert told.value.code == "NCC280"
+    place = told.value.place
+    assert f"{place.file}:{place.line}" == line(name, "tensor_copy")
+    assert "2 elements from index 16 leave dimension 1 of " in told.value.said
+    assert told.value.said.endswith(" (32, 16), which has 16")
+
+
+def test_h09_the_same_at_every_level():
+    right(kernel_stage("by_pairs", src="f32[32,16]", end="16"))
+
+
+def test_h09_a_form_that_a_release_forbids_names_the_other():
+    where = line("by_pairs_of_registers", "tensor_copy")
+    with pytest.raises(NccError, match=rf"NCC364 {where}: .*nl.ds\(register, size\)"):
+        simulated(kernels.by_pairs_of_registers)(SRC)
+
+
+@pytest.mark.parametrize("end", [16, 17])
+def test_h09_an_end_that_only_the_machine_knows(end):
+    kernel, last = simulated(kernels.by_pairs_up_to), np.array([[end]], np.int32)
+    if end == 16:
+        np.testing.assert_array_equal(kernel(SRC, last), SRC)
+        return
+    where = line("by_pairs_up_to", "tensor_copy")
+    with pytest.raises(NccError, match=f"NCC280 {where}, .*index 16 .*has 16"):
+        kernel(SRC, last)
+
+
+# --- H10: a product beyond 2^24 -------------------------------------------------------------------
+
+LARGE = np.array([[0x7FFFFFFF, 16777217]], np.uint32), np.array([[0xD251, 3]], np.uint32)
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+def test_h10_integers_are_multiplied_exactly(how, recwarn):
+    assert how(kernels.exact)(*LARGE).tolist() == [[2147429807, 50331651]]
+    assert not [one for one in recwarn if "NCC359" in str(one.message)]
+
+
+@pytest.mark.parametrize("how", [simulated, compiled])
+def test_h10_on_the_vector_engine_they_are_rounded_with_a_warning(how):
+    kernel = nki.jit(kernels.rounded.func)  # which nobody has traced yet
+    where = line("rounded", "tensor_tensor")
+    with pytest.warns(UserWarning, match=rf"NCC359 {where}: .*above 2\^24 are rounded"):
+        got = how(kernel)(*LARGE)
+    exact = [
+        float(np.float32(a)) * float(np.float32(b))
+        for a, b in zip(*map(np.ravel, LARGE), strict=True)
+    ]
+    want = [min(int(np.float32(x)), 2**32 - 1) for x in exact]
+    assert got.tolist() == [want] == [[4294967295, 50331648]]
+
+
+def test_h10_a_product_of_integers_in_hlo_is_refused(capsys):
+    text = (
+        "HloModule m\n\nENTRY main {\n  a = u32[2]{0} parameter(0)\n  b = u32[2]{0} parameter(1)\n"
+    )
+    Path("m.hlo").write_text(f"{text}  ROOT out = u32[2]{{0}} multiply(a, b)\n}}\n")
+    status, told = said(capsys, "compile", "m.hlo")
+    assert status == 1
+    assert told.startswith("ncc: NCC116 m.hlo:4:3, hlo-to-mhlo, a: u32 is not compiled; ")
 
 
 # --- H12: batch dimensions that are not in front, and integers ------------------------------------

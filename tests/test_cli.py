@@ -411,7 +411,7 @@ def test_explain_rules_and_pictures(ncc):
 
 def test_examples(ncc):
     shown = ncc("examples").out
-    assert "matmul.hlo   (bf16[128,512], bf16[512,256])->f32[128,256]\n" in shown
+    assert "matmul.hlo    (bf16[128,512], bf16[512,256])->f32[128,256]\n" in shown
     assert "bf16[384,10], f32[10])->f32[64,10]\n" in shown
     assert {r["example"] for r in json.loads(ncc("examples", "--json").out)} >= {"mlp.hlo"}
     text = ncc("examples", "matmul.hlo").out

@@ -14,11 +14,12 @@ from ncc.ir import kernel_binary
 from ncc.ir import penguin as p
 from ncc.ir.bir import Ap, File, Inst
 from ncc.ir.bir_json import from_json, to_json
-from ncc.ir.bir_opcodes import keyed
+from ncc.ir.bir_opcodes import key, keyed
 from ncc.ir.bir_text import parse, show
 from ncc.ir.core import Origin
 from ncc.ir.kernel import Access, Buffer, Imm, Kernel, KernelOp
 from ncc.ir.kernel_rectangles import rectangles
+from ncc.passes import load
 from ncc.rules.kernels import SCALE
 from ncc.stages import Stage, level, read_stage
 from ncc.target import target
@@ -294,24 +295,44 @@ results(y)"""
 
 @pytest.mark.parametrize("form", ["bir", "klir"])
 @pytest.mark.parametrize("stop", ["nki-seal", *STOPS, "pack"])
-def test_two_cores_meet_on_one(form, stop):
+def test_two_cores_meet(form, stop):
     (found,) = outputs(two_cores(form=form), stop, X)
     assert np.array_equal(found, np.concatenate([3 * X[2:4], 2 * X[0:2]]))
 
 
-def test_two_cores_are_two_functions_and_then_one_stream():
-    called = compile(read_stage(two_cores()), stop_after="translate-nki").module
-    assert [f.name for f in called.functions] == ["sg0000", "k_0", "k_1"]
-    assert dict(called.main.blocks[0].insts[0].keys)["func"] == ("k_0", "k_1")
-    assert from_json(to_json(called)) == called and parse(show(called)) == called
-    main = compile(read_stage(two_cores()), stop_after="inline-kernels").module.main
+@pytest.mark.parametrize("form", ["bir", "klir"])
+def test_each_core_opens_its_own_body(form):
+    split = compile(read_stage(two_cores(form=form)), stop_after="lnc-split").module
+    opened = compile(read_stage(two_cores(form=form)), stop_after="translate-nki").module
+    for core, (before, after) in enumerate(zip(split.modules, opened.modules, strict=True)):
+        assert key(before.main.blocks[0].insts[0], "core") == core
+        assert [f.name for f in after.functions] == ["sg0000", f"k_{core}"]
+        assert from_json(to_json(after)) == after and parse(show(after)) == after
+    for core, module in enumerate(
+        compile(read_stage(two_cores(form=form)), stop_after="inline-kernels").module.modules
+    ):
+        names = [i.name for i in module.main.blocks[0].insts]
+        made = ("i0", "i1", "i2", f"m{core}", "i3", "i4")
+        assert names == [*(f"k_{core}:{n}" for n in made), "exit"]
+        assert [of.name for of in module.main.sets] == ["x", "y", "k:h", f"k_{core}:t.shared"]
+        assert module.main.sets[3].locs[0].pinned
+
+
+def test_unsplit_cores_are_one_stream():
+    """What a call of several functions means, and what becomes of it on a chip without pairs."""
+    stage = compile(read_stage(two_cores()), stop_after="penguin-to-bir")
+    called = attrs.evolve(stage, module=load("bir.translate_nki").apply(stage.module, stage.target))
+    assert [f.name for f in called.module.functions] == ["sg0000", "k_0", "k_1"]
+    assert dict(called.module.main.blocks[0].insts[0].keys)["func"] == ("k_0", "k_1")
+    main = load("bir.inline_kernels").apply(called.module, stage.target).main
     names = [i.name for i in main.blocks[0].insts]
     assert names == [
         f"k_{c}:i{n}" for part in ((0, 1, 2), (3, 4)) for c in (0, 1) for n in part
     ] + ["exit"]
     pinned = {of.name: of.locs[0].pinned for of in main.sets if of.memory == "SB"}
     assert pinned == {"k_0:t.shared": True, "k_1:t.shared": False}
-    assert [of.name for of in main.sets if of.memory == "DRAM"] == ["x", "y", "k:h"]
+    dram = [(of.name, of.kind) for of in main.sets if of.memory == "DRAM"]
+    assert dram == [("x", "ExternalInput"), ("y", "ExternalOutput"), ("k:h", "Internal")]
 
 
 def test_two_cores_exchange_tiles():

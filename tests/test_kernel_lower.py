@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import attrs
 import numpy as np
-from kernel_lower_tools import Builder, agree
+import pytest
+from kernel_lower_tools import Builder, T, agree
+
+from ncc.errors import NccError
+from ncc.ir.kernel import Access, DeviceWhile, Reg, Scalar
+from ncc.ir.kernel_lower import lower
+from ncc.target import TARGETS
 
 
 def matmul() -> Builder:
@@ -49,3 +56,137 @@ def test_softmax_runs_from_bytes() -> None:
     b.emit("dma_copy", dst=y, src=e)
     found = agree(b.kernel(), whole=False)
     np.testing.assert_allclose(found["y"].sum(axis=1), 1.0, rtol=1e-5)
+
+
+def io(b: Builder, name: str, dtype: str, rows: int, *free: int) -> T:
+    """A tile that holds an input."""
+    x, t = b.input(name, dtype, (rows, *free)), b.sb(f"{name}_t", dtype, rows, *free)
+    b.emit("dma_copy", dst=t, src=x)
+    return t
+
+
+def out(b: Builder, name: str, t: T) -> None:
+    y = b.output(name, t.dtype or t.buffer.dtype, t.shape)
+    b.emit("dma_copy", dst=y, src=t)
+
+
+def test_steps_and_counts_beyond_a_record() -> None:
+    """A row of 70,000 bytes, steps of 40,000 elements, five dimensions."""
+    b = Builder()
+    t = io(b, "x", "uint8", 4, 70000)
+    u = b.sb("u", "uint8", 4, 70000)
+    b.emit("tensor_scalar", dst=u, data=t, op0="add", operand0=1.0)
+    far = t.ap(((70000, 4), (40000, 2), (3, 5)), 7)
+    v = b.sb("v", "uint8", 4, 10)
+    b.emit("tensor_copy", "vector", dst=v, src=far)
+    deep = t.ap(((70000, 4), (30000, 2), (7000, 2), (1000, 3), (100, 2), (3, 5)), 2)
+    w, r = b.sb("w", "float32", 4, 120), b.sb("r", "float32", 4, 1)
+    b.emit(
+        "activation",
+        dst=w,
+        data=deep,
+        op="copy",
+        reduce_op="add",
+        reduce_cmd="reset_reduce",
+        reduce_res=r,
+    )
+    m = b.sb("m", "uint8", 4, 4)
+    b.emit("tensor_reduce", dst=m, data=deep, op="maximum", axis=(3, 4, 5))
+    for name, x in (("a", u), ("b", v), ("c", w), ("d", r), ("e", m)):
+        out(b, name, x)
+    agree(b.kernel())
+
+
+def test_more_elements_than_a_counter_holds() -> None:
+    b = Builder()
+    t = io(b, "x", "uint8", 3, 66000)
+    top, total = b.sb("top", "float32", 3, 1), b.sb("total", "float32", 3, 1)
+    b.emit("tensor_reduce", dst=top, data=t, op="maximum", axis=(1,))
+    b.emit("tensor_reduce", dst=total, data=t, op="add", axis=(1,))
+    out(b, "a", top)
+    out(b, "b", total)
+    agree(b.kernel())
+
+
+def test_narrow_psum_tiles_that_have_addresses() -> None:
+    """Four 16-bit tiles in one bank: wide they do not fit there, and are placed anew."""
+    b = Builder()
+    t = io(b, "x", "bfloat16", 128, 128)
+    for i in range(8):
+        p = b.psum(f"p{i}", "bfloat16", 128, 128, at=(0, 256 * (i % 8)))
+        b.emit("nc_transpose", "tensor", dst=p, data=t)
+        u = b.sb(f"u{i}", "bfloat16", 128, 128)
+        b.emit("tensor_copy", dst=u, src=p)
+        out(b, f"y{i}", u)
+    agree(b.kernel())
+
+
+def test_wide_psum_tiles_keep_their_addresses() -> None:
+    b = Builder()
+    w, x = io(b, "w", "bfloat16", 128, 128), io(b, "x", "bfloat16", 128, 512)
+    sums = [b.psum(f"p{i}", "float32", 128, 512, at=(0, 2048 * i)) for i in range(8)]
+    for k in range(2):
+        for p in sums:
+            b.emit("nc_matmul", dst=p, stationary=w, moving=x, accumulate=k > 0)
+    for i, p in enumerate(sums):
+        u = b.sb(f"u{i}", "float32", 128, 512)
+        b.emit("tensor_copy", dst=u, src=p)
+        out(b, f"y{i}", u)
+    agree(b.kernel())
+
+
+def test_sums_side_by_side_in_one_bank_begin_one_after_another() -> None:
+    """The second round of a quarter begins while the others are still needed."""
+    b = Builder()
+    w, x = io(b, "w", "bfloat16", 128, 64), io(b, "x", "bfloat16", 128, 128)
+    p = b.psum("p", "float32", 64, 512)
+    u = b.sb("u", "float32", 64, 512)
+    for k in range(4):
+        b.emit("nc_matmul", dst=p[:, 128 * k : 128 * k + 128], stationary=w, moving=x)
+    for k in (2, 0):
+        part = p[:, 128 * k : 128 * k + 128]
+        b.emit("tensor_copy", dst=u[:, 128 * k : 128 * k + 128], src=part)
+        b.emit("nc_matmul", dst=part, stationary=w, moving=x, accumulate=False)
+        b.emit("nc_matmul", dst=part, stationary=w, moving=x, accumulate=True)
+    v = b.sb("v", "float32", 64, 512)
+    b.emit("memset", dst=u[:, 128:256], value=0)
+    b.emit("memset", dst=u[:, 384:512], value=0)
+    b.emit("tensor_copy", dst=v, src=p)
+    out(b, "a", u)
+    out(b, "b", v)
+    agree(b.kernel())
+
+
+def test_a_kernel_that_fills_sbuf_works_in_place() -> None:
+    b = Builder()
+    t = io(b, "x", "float32", 128, 26000)
+    b.emit("tensor_scalar", dst=t, data=t, op0="multiply", operand0=2.0)
+    b.emit("tensor_scalar", dst=t, data=t, op0="add", operand0=1.0)
+    out(b, "y", t)
+    agree(b.kernel())
+
+
+def test_order_that_was_asked_for_survives_cutting() -> None:
+    b = Builder()
+    t = io(b, "x", "float32", 128, 64)
+    u = b.sb("u", "float32", 128, 64)
+    turned = u.ap(((64, 128), (1, 8), (8, 8)))
+    first = b.emit("dma_copy", dst=turned, src=t)
+    b.emit("memset", "unknown", (first,), dst=b.sb("z", "float32", 128, 4), value=0)
+    out(b, "y", u)
+    agree(b.kernel())
+
+
+def test_what_runs_until_a_register_says_so_is_refused_by_name() -> None:
+    b = Builder()
+    t = io(b, "x", "float32", 128, 64)
+    kernel = b.kernel()
+    loop = DeviceWhile("w", Reg("r"), kernel.body)
+    with pytest.raises(NccError, match=r"NCC398.*until a register of the machine is 0"):
+        lower(attrs.evolve(kernel, body=(loop,)), TARGETS["trn2"])
+    p = b.psum("p", "float32", 128, 64)
+    start = Access("p", "float32", ((64, 128), (1, 1)), 0, (Scalar(t[0:1, 0:1].access, 1, 64),))
+    b.emit("tensor_copy", dst=start, src=t[:, 0:1])
+    assert p.buffer.memory == "psum"
+    with pytest.raises(NccError, match=r"NCC398 k.py.*writes where p in PSUM begins while it runs"):
+        lower(b.kernel(), TARGETS["trn2"])

@@ -145,6 +145,24 @@ def test_what_the_dma_unit_cannot_transpose_goes_by_elements(rows, dtype, target
     assert complaints(after, target, "patterns-are-expressible") == []
 
 
+@pytest.mark.parametrize(("rows", "opcode"), [(48, "DMACopy"), (40, "Load")])
+def test_stripes_are_transposed_where_each_of_them_begins_aligned(rows, opcode):
+    """Three matrices side by side: 40 rows of 2 bytes put the second at byte 80, no multiple of 32."""
+    p = Program()
+    p.dram("x", (rows, 3 * 7), "bfloat16", "ExternalInput")
+    p.dram("y", (7, 3 * rows), "bfloat16", "ExternalOutput")
+    p.tile("a", 7, 3 * rows, "bfloat16")
+    out = p.at("a", pairs=((3 * rows, 7), (1, 1), (rows, 3), (1, rows)))
+    of = p.at("x", pairs=((21, rows), (1, 1), (7, 3), (1, 7)))
+    p.op("DMACopy", "DMA", [out], [of], mode="Transpose", transpose_op="XZYW")
+    p.save("y", p.at("a"))
+    m = p.module()
+    after = legalize_sizes.PASS.apply(m, TRN2)
+    assert {i.opcode for i in insts(after)[:-1]} - {"Save"} == {opcode}
+    assert same(m, after, TRN2)
+    assert complaints(after, TRN2, "patterns-are-expressible") == []
+
+
 def test_a_dma_with_three_steps_becomes_as_few_as_possible():
     p = Program()
     p.dram("x", (8, 6, 5, 4), kind="ExternalInput")

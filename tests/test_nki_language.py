@@ -863,7 +863,7 @@ def test_sentences(case: str) -> None:
 def test_a_device_loop_has_no_early_end() -> None:
     with pytest.raises(
         NccError,
-        match=r"NCC363 test_nki_language.py.*Python left the loop loop of nl.dynamic_range",
+        match=r"NCC363 test_nki_language.py.*Python left the loop of nl.dynamic_range",
     ):
         traced(broken)
 

@@ -11,6 +11,7 @@ from ncc.interp.bir import run
 from ncc.ir.bir import Module
 from ncc.ir.bir_order_laws import accumulation_flags_are_set
 from ncc.ir.bir_text import parse, show
+from ncc.ir.psum_groups import Groups
 from ncc.passes import load
 from ncc.target import TARGETS
 
@@ -46,6 +47,8 @@ LINES = {
     "rq": "TensorCopy DVE b:float32[[4,8],[1,4]] <- q:float32[[4,8],[1,4]]",
     "zp": "Memset DVE p:float32[[4,8],[1,4]]",
     "op": "Memset DVE p:float32[[4,8],[1,4]] constant=1065353216",
+    "lp": "Memset DVE p:float32[[4,8],[1,2]]",
+    "hp": "Memset DVE p:float32[[4,8],[1,2]]+2",
     "zq": "Memset DVE q:float32[[4,8],[1,4]]",
     "T": "Matmult PE q:float32[[4,8],[1,4]] <- xs:bfloat16[[4,4],[1,4]] ws:bfloat16[[8,4],[1,8]] is_transpose=true",
 }
@@ -131,6 +134,17 @@ def test_a_part_that_is_written_over_needs_its_place_no_more():
         "b:float32[[4,8],[1,4]] <- p", "b:float32[[4,8],[1,2]] <- p"
     )
     assert flags(load("bir.mm_acc_flags").apply(parse(text), TRN2)) == [3, 3]
+
+
+def test_parts_that_cover_a_value_together_end_it():
+    """Two halves hide all of P: a reader of its place needs P no more, and Q may zero the bank."""
+    halves = build("P lp hp rp Q rq")
+    names = [inst.name for inst in halves.main.blocks[0].insts]
+    lasts = {value.name: names[value.last] for value in Groups(halves).values}
+    assert lasts["i0"] == "i0" and lasts["i1"] == lasts["i2"] == "i3"
+    half = build("P lp rp Q rq")
+    names = [inst.name for inst in half.main.blocks[0].insts]
+    assert {value.name: names[value.last] for value in Groups(half).values}["i0"] == "i2"
 
 
 def test_a_value_that_is_added_to_later_is_not_zeroed():

@@ -16,7 +16,7 @@ SHOWN = [rule for rule in rules().values() if rule.wrong]
 
 def tried(rule, text, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    kinds = (("HloModule", ".hlo"), ("import nki", ".py"), ("", ".txt"))
+    kinds = (("HloModule", ".hlo"), ("import ", ".py"), ("", ".txt"))
     suffix = next(suffix for start, suffix in kinds if text.startswith(start))
     path = Path("example" + suffix)
     path.write_text(text)

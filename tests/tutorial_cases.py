@@ -48,13 +48,16 @@ def normal(
     return make
 
 
-def attention_inputs(d: int, length: int, dtype: Any = np.float32, *, rows: bool = False) -> Make:
+def attention_inputs(
+    d: int, length: int, dtype: Any = np.float32, *, rows: bool = False, rest: Any = ()
+) -> Make:
     """q, k and v as (d, length), or (length, d) with `rows`; scores of about unit size."""
 
     def make(rng: np.random.Generator) -> tuple[Any, ...]:
         shape = (length, d) if rows else (d, length)
         scales = (d**-0.25, d**-0.25, 1.0)
-        return tuple((rng.standard_normal(shape) * s).astype(dtype) for s in scales)
+        drawn = (rng.standard_normal(shape) * s for s in scales)
+        return (*(x.astype(dtype) for x in drawn), *rest)
 
     return make
 
@@ -111,7 +114,9 @@ def attention(q: Array, k: Array, v: Array) -> Array:
     return softmax(q.T @ k) @ v.T
 
 
-def diffusion_attention(q: Array, k: Array, v: Array, causal: bool = False) -> Array:
+def diffusion_attention(
+    q: Array, k: Array, v: Array, causal: bool = False, mixed: bool = True
+) -> Array:
     scores = 0.125 * q @ k.T
     if causal:
         scores = np.where(np.tri(len(q), dtype=bool), scores, -9984.0)
@@ -236,6 +241,13 @@ CASES = (
         diffusion_attention,
         BF16_LIMIT,
     ),
+    Case(
+        DIFFUSION,
+        "fused_self_attn_for_SD_small_head_size",
+        attention_inputs(64, 256, rows=True, rest=(True, False)),
+        diffusion_attention,
+        1e-5,
+    ),
     Case(ATTENTION, "attn_fwd_v1", attention_inputs(128, 128), attention),
     Case(ATTENTION, "attn_fwd_v2", attention_inputs(128, 128), attention),
     *(
@@ -267,4 +279,6 @@ CASES = (
     Case("layout-pass.py", "tensor_exp_kernel_", normal((128, 512)), np.exp, 1e-5),
     Case("layout-loop.py", "tensor_exp_kernel_", normal((256, 512)), np.exp, 1e-5),
     Case("layout-dynamic-loop.py", "tensor_exp_kernel_", normal((100, 300)), np.exp, 1e-5),
+    # The documentation's example of a tile with too many partitions.
+    Case("layout-violation.py", "tensor_exp_kernel_", normal((256, 512)), np.exp, refused="NCC310"),
 )

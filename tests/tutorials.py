@@ -31,10 +31,12 @@ from ncc import nki
 from ncc.errors import NccError
 from ncc.ir.kernel import ops_of
 from ncc.nki.binding import bind
+from ncc.nki.call import JitKernel
 from ncc.nki.targets import default_target
 
 PAGE = Path(__file__).resolve().parent.parent / "book" / "tutorials.md"
 TARGET = "NEURON_PLATFORM_TARGET_OVERRIDE"
+SIMULATED = "NKI_SIMULATOR"
 # What the files import beside NKI and a machine without accelerators need not have.
 HOSTS = ("torch", "torch_xla", "torch_neuronx", "transformers", "loguru", "scipy", "jax")
 
@@ -91,9 +93,10 @@ class Result:
 
     def cells(self) -> list[str]:
         """The row of the table."""
-        ran = [f"{self.error:.1e}", str(self.count), f"{self.seconds:.2f}"]
         result = "fail" if self.failed else "refused" if self.refused else "pass"
-        return [f"`{self.case.kernel}`", self.how, result, *(ran if self.count else ["", "", ""])]
+        ran = [f"{self.error:.1e}", str(self.count or ""), f"{self.seconds:.2f}"]
+        shown = ran if result == "pass" or self.error else ["", "", ""]
+        return [f"`{self.case.kernel}`", self.how, result, *shown]
 
 
 def sources(folder: Path, repository: str, commit: str) -> Iterator[Source]:
@@ -146,6 +149,16 @@ def error_of(got: Any, want: Any) -> float:
     return worst
 
 
+def instructions(kernel: Any, args: tuple[Any, ...], how: str) -> int:
+    """How many a kernel records; 0 for a function of the host that calls one."""
+    if not isinstance(kernel, JitKernel):
+        return 0
+    target = default_target()
+    bound = bind(kernel.func, args, {}, target)
+    traced = kernel.specialisation(bound, target, how == "simulated")
+    return sum(1 for one in traced.kernels for _ in ops_of(one.body))
+
+
 def run(case: Case, source: Source, how: str) -> Result:
     """One call of a kernel, simulated or compiled."""
     began = time.perf_counter()
@@ -156,14 +169,12 @@ def run(case: Case, source: Source, how: str) -> Result:
     try:
         kernel = getattr(loaded(source.path), case.kernel)
         kernel = kernel[case.grid] if case.grid else kernel
+        os.environ[SIMULATED] = str(int(how == "simulated"))
         began = time.perf_counter()
-        got = (nki.simulate(kernel) if how == "simulated" else kernel)(*args)
+        got = kernel(*args)
         seconds = time.perf_counter() - began
         error = error_of(got, case.meaning(*wide))
-        traced = kernel.specialisation(
-            bind(kernel.func, args, {}, default_target()), default_target(), how == "simulated"
-        )
-        count = sum(1 for one in traced.kernels for _ in ops_of(one.body))
+        count = instructions(kernel, args, how)
     except NccError as fault:
         if fault.code == case.refused:
             return Result(case, source, how, refused=f"as it must be, {fault}")

@@ -10,6 +10,7 @@ import click
 from ncc import files
 from ncc.commands.shared import show_json, show_table, written
 from ncc.errors import UsageError, nearest
+from ncc.kernels import KERNELS
 
 
 def folder(installed: str, checkout: str) -> Path:
@@ -20,9 +21,11 @@ def folder(installed: str, checkout: str) -> Path:
 
 
 def programs() -> dict[str, Path]:
-    """The example programs by file name."""
-    found = sorted(folder("_examples", "examples").glob("*.*"))
-    return {path.name: path for path in found}
+    """The example programs by file name, the kernels that ship among them."""
+    shipped = {where.partition(":")[0] for where in KERNELS.values()}
+    kernels = [Path(__file__).parent.parent / "kernels" / f"{name}.py" for name in shipped]
+    found = [*folder("_examples", "examples").glob("*.*"), *kernels]
+    return {path.name: path for path in sorted(found, key=lambda path: path.name)}
 
 
 @click.command("examples")

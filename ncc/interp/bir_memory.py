@@ -26,7 +26,8 @@ from ncc.target import Target
 Array = NDArray[Any]
 Bits = NDArray[np.bool_]
 Env = Mapping[str, int]
-OWN = {"ExternalInput", "ExternalOutput", "Const", SHARED}  # kinds whose DRAM is a variable of its own
+# kinds whose DRAM is a variable of its own
+OWN = {"ExternalInput", "ExternalOutput", "Const", SHARED}
 
 
 @attrs.define

@@ -77,10 +77,7 @@ def run(
             before, count = meetings.moves, len(alive)
             alive = [(core, steps) for core, steps in alive if next(steps, _END) is None]
             if alive and len(alive) == count and meetings.moves == before:
-                names = " and ".join(f"core {core.number}" for core, _ in alive)
-                said = f"{names} wait for a meeting that nobody else comes to"
-                hint = "every core must reach the same core_barrier and sendrecv calls"
-                raise NccError("NCC396", said, alive[0][0].kernel.origin.place(), hint)
+                raise _alone(alive[0][0])
     found: dict[str, Array] = {}
     for core in cores:
         for name in _wanted(core.kernel):
@@ -112,6 +109,7 @@ def _body(core: Core, body: tuple[Statement, ...], meetings: Meetings, top: bool
     for number, one in enumerate(body):
         if isinstance(one, KernelOp):
             if one.op in MEET:
+                core.waits = one
                 yield from _meet(core, one, meetings)
             else:
                 step(core, one)
@@ -166,6 +164,16 @@ def _while(core: Core, loop: DeviceWhile, meetings: Meetings) -> Steps:
 
 
 # --- meetings of cores ----------------------------------------------------------------------------
+
+
+def _alone(core: Core) -> NccError:
+    """NCC396: a core waits at a meeting that no other core comes to."""
+    op = core.waits
+    assert op is not None
+    where = f" ({op.origin})" if op.origin.file else ""
+    said = f"core {core.number} waits at a {op.op}{where} that no other core comes to"
+    hint = "every core must reach the same core_barrier and sendrecv calls"
+    return NccError("NCC396", said, op.origin.place(op.name), hint)
 
 
 def _meet(core: Core, op: KernelOp, meetings: Meetings) -> Steps:

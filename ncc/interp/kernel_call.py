@@ -32,6 +32,7 @@ class Core:
     act: NDArray[np.float32] = attrs.field(factory=lambda: np.full(LANES, np.nan, np.float32))
     dve: NDArray[np.float32] = attrs.field(factory=lambda: np.full(LANES, np.nan, np.float32))
     random: dict[str, NDArray[np.uint32]] = attrs.field(factory=dict[str, NDArray[np.uint32]])
+    waits: KernelOp | None = None  # the meeting that it reached last
 
     @property
     def number(self) -> int:

@@ -97,8 +97,9 @@ _placed_known = Recent[Recent[Known]]()  # by placement and target
 def placement_key(module: Module) -> Any:
     """One object as long as nothing changes that the instruction laws read of locations."""
     sets = tuple([func.sets for func in module.functions])
-    for known, found in _keys:
+    for n, (known, found) in enumerate(_keys):
         if len(sets) == len(known) and sets[0] is known[0] and sets == known:
+            _keys.insert(0, _keys.pop(n))
             return found
     made = tuple(
         (

@@ -10,25 +10,27 @@ from functools import lru_cache
 
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Loc
-from ncc.ir.bir_opcodes import OPCODES
+from ncc.ir.bir_operands import free_pairs
 from ncc.ir.locations import Owned, row_of
 from ncc.ir.walks import collapsed
 
 STEPS = (-0x8000, 0x7FFF)  # a step is a signed 16-bit number of elements
 COUNT = 0xFFFF
+UNFUSED = frozenset(("TensorReduce", "Pool"))  # they fold pairs of their source as they stand
 STEP, NUM, PAIRS = "step", "num", "pairs"
 
 Pairs = tuple[tuple[int, int], ...]
 
 
 @lru_cache(8192)
-def misfit(pairs: Pairs, free: int) -> tuple[str, int, int] | None:
+def misfit(pairs: Pairs, free: int, fused: bool = True) -> tuple[str, int, int] | None:
     """What keeps an on-chip pattern from a record of `free` pairs: kind, dimension and number.
 
-    The dimension counts the pattern's own pairs, the partition's being 0.
+    The dimension counts the pattern's own pairs, the partition's being 0. A record that folds pairs
+    has them as they are, not `fused`.
     """
     left = collapsed(pairs[1:])
-    for step, num in left:
+    for step, num in left if fused else pairs[1:]:
         if not STEPS[0] <= step <= STEPS[1]:
             return STEP, _dimension(pairs, step), step
         if num > COUNT:
@@ -80,14 +82,14 @@ def start_error(inst: Inst, ap: Ap, loc: Loc, during: str = "") -> NccError | No
 
 def complaints(inst: Inst, owned: dict[str, Owned], during: str = "") -> NccError | None:
     """The first thing that an engine's record cannot express of an instruction."""
-    free = OPCODES[inst.opcode].free
+    free, fused = free_pairs(inst), inst.opcode not in UNFUSED
     for ap in (*inst.ins, *inst.outs):
         if type(ap) is not Ap or ap.loc not in owned:
             continue
         loc = owned[ap.loc][1]
         if loc.type == "DRAM":
             continue
-        if found := misfit(ap.ap, free):
+        if found := misfit(ap.ap, free, fused):
             return misfit_error(inst, ap, found, during)
         start = ap.offset // row_of(loc, ap.dtype) + loc.base
         if (start or ap.ap[0][1] > 128) and (bad := start_error(inst, ap, loc, during)):

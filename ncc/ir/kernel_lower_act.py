@@ -26,7 +26,6 @@ COMMANDS = {
     "load_reduce": "LoadAccumulate",
 }
 FOLDS = ("reduce", "reset_reduce", "load_reduce")
-FLT_MAX = 3.4028234663852886e38
 IDENTITY = {
     "add": 0.0,
     "subtract": 0.0,
@@ -341,68 +340,6 @@ def tensor_tensor_scan(m: Lowering) -> None:
     finish(m, out, dst)
 
 
-def select_reduce(m: Lowering) -> None:
-    from ncc.ir.kernel_lower_move import as_mask
-
-    mask, data, dst = m.walk("predicate"), m.walk("on_true"), m.walk("dst")
-    otherwise = m.scalar("on_false", dst.rows)
-    assert otherwise is not None
-    command = str(m.key("reduce_cmd"))
-    mask = as_mask(m, mask)
-    mask, data = one_in_psum(m, mask, data)
-    keys: dict[str, Any] = {"reverse_pred": bool(m.key("reverse_pred"))}
-    keys |= {
-        "reduce_op": "max",
-        "accumulator_cmd": COMMANDS[command if command in FOLDS else "idle"],
-    }
-    out = result(m, dst, 2)
-    pieces = m.accesses((mask, data, out), 2)
-    if len(pieces) > 1 and command in FOLDS:
-        mask, data = m.compact(mask), m.compact(data)
-        out = m.temp(dst) if out is dst else out
-        pieces = m.accesses((mask, data, out), 2)
-    for n, (x, y, z) in enumerate(pieces):
-        if n and command in FOLDS:
-            keys["accumulator_cmd"] = "AddAccumulate"
-        m.emit("CopyPredicated", "DVE", (z,), (x, y, otherwise), **keys)
-    finish(m, out, dst)
-    if command == "reset":
-        set_dve(m, dst.rows, -FLT_MAX, m.stands(dst))
-    read_dve(m)
-
-
-def range_select(m: Lowering) -> None:
-    data, dst = m.walk("on_true_tile"), m.walk("dst")
-    bounds = [m.scalar(f"bound{n}", dst.rows) or Imm(0.0) for n in (0, 1)]
-    command = str(m.key("reduce_cmd"))
-    out, data = result(m, dst, 2), whole(m, data, 2)
-    pieces = m.accesses((data, out), 2)
-    if len(pieces) > 1:
-        data = m.compact(data)
-        out = m.temp(dst) if out is dst else out
-        pieces = m.accesses((data, out), 2)
-    base = int(m.key("range_start"))
-    for n, (x, y) in enumerate(pieces):
-        fold = COMMANDS[command if command in FOLDS else "idle"]
-        m.emit(
-            "RangeSelect",
-            "DVE",
-            (y,),
-            (x, *bounds),
-            base=base,
-            compare_op0=alu(m, m.key("comp_op0")),
-            compare_op1=alu(m, m.key("comp_op1")),
-            reduce_op="max",
-            reduce_cmd="AddAccumulate" if n and command in FOLDS else fold,
-            fill_value=-FLT_MAX,
-        )
-        base += y.ap[1][1] if len(pieces) > 1 else 0
-    finish(m, out, dst)
-    if command == "reset":
-        set_dve(m, dst.rows, -FLT_MAX, m.stands(dst))
-    read_dve(m)
-
-
 LOWER = {
     "activation": activation,
     "activate2": activate2,
@@ -410,6 +347,4 @@ LOWER = {
     "tensor_scalar_reduce": tensor_scalar_reduce,
     "tensor_scalar_cumulative": tensor_scalar_cumulative,
     "tensor_tensor_scan": tensor_tensor_scan,
-    "select_reduce": select_reduce,
-    "range_select": range_select,
 }

@@ -11,6 +11,7 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from ncc.errors import NccError
 from ncc.ir.bir import Ap, Loc, LocSet
 from ncc.ir.data import size_of
 from ncc.ir.kernel import Access
@@ -121,9 +122,17 @@ def _made(side: Walk, n: int, joints: Sequence[Joint], more: int) -> Ap | None:
 
 def move(m: Lowering, dst: Walk, src: Walk, engine: str = "", **keys: Any) -> None:
     """The DMAs that move `src` to `dst`."""
+    from ncc.ir.kernel_lower_pieces import clash
+
     ends = src.memory, dst.memory
     if "PSUM" in ends:
         raise m.refuse("reaches PSUM, where no DMA goes", "copy through SBUF")
+    if src == dst:
+        return
+    if clash(src, dst):
+        held = scratch(m, [num for _, num in flat(src)] or [1], src.dtype)
+        move(m, held, src, engine)
+        src, ends = held, (held.memory, dst.memory)
     opcode = {("DRAM", "SB"): "Load", ("SB", "DRAM"): "Save"}.get(ends, "DMACopy")
     if src.dtype != dst.dtype:
         opcode = "DMACopy"
@@ -141,7 +150,12 @@ def dma_copy(m: Lowering) -> None:
     if any(isinstance(x, Access) and moves(m, x) for _, x in m.op.args):
         indirect(m)
         return
-    src, dst = m.walk("src"), m.walk("dst")
+    try:
+        src, dst = m.walk("src"), m.walk("dst")
+    except NccError as error:
+        if error.code == "NCC280" and m.key("oob_mode") == "skip":
+            return  # a start that is known, and outside
+        raise
     if rmw := m.key("rmw"):
         if rmw != "add":
             raise m.refuse(f"combines with {rmw}, and the DMA only adds")

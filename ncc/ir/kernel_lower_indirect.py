@@ -66,7 +66,7 @@ def table(m: Lowering, access: Access) -> Table:
     offset = access.offset
     for one in known:
         assert isinstance(one.source, Reg)
-        offset += one.scale * m.env[one.source.name]
+        offset += one.scale * int(m.env[one.source.name])
     unknown = [x for x in numbers if x not in known]
     if len(rows) + len(unknown) > 1:
         raise m.dynamic(f"{m.op.op} moves {buffer.name} by several indices", m.op.origin)

@@ -13,6 +13,7 @@ from ncc.ir import (
     kernel_lower_pe,
     kernel_lower_registers,
     kernel_lower_rows,
+    kernel_lower_select,
     kernel_lower_vector,
 )
 
@@ -25,6 +26,7 @@ LOWER: dict[str, Callable[[Lowering], None]] = {
     **kernel_lower_pe.LOWER,
     **kernel_lower_vector.LOWER,
     **kernel_lower_act.LOWER,
+    **kernel_lower_select.LOWER,
     **kernel_lower_rows.LOWER,
     **kernel_lower_registers.LOWER,
     **kernel_lower_cores.LOWER,

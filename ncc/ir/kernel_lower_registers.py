@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ncc.ir.kernel import Imm as Number
 from ncc.ir.kernel import Reg
 from ncc.ir.kernel_lower_dma import move
 from ncc.ir.kernel_walks import Walk
@@ -18,6 +19,7 @@ from ncc.ir.kernel_walks import Walk
 if TYPE_CHECKING:
     from ncc.ir.kernel_lower import Lowering
 
+Value = int | float
 ALU: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
@@ -36,6 +38,14 @@ ALU: dict[str, Callable[[int, int], int]] = {
     "less": lambda a, b: int(a < b),
     "less_equal": lambda a, b: int(a <= b),
 }
+FLOATS: dict[str, Callable[[Value, Value], Value]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "maximum": max,
+    "minimum": min,
+}
+WORDS = ("int32", "uint32")
 # what Pool's integer unit has, by its name there
 POOL = {
     **{"add": "add", "subtract": "subtract", "multiply": "mult", "maximum": "max"},
@@ -44,13 +54,15 @@ POOL = {
 }
 
 
-def wrapped(value: int, dtype: str) -> int:
-    """A whole number as 32 bits hold it."""
-    value &= 0xFFFFFFFF
+def wrapped(value: Value, dtype: str) -> Value:
+    """A number as 32 bits of the register's type hold it."""
+    if "float" in dtype:
+        return float(value)
+    value = int(value) & 0xFFFFFFFF
     return value - (1 << 32) if dtype.startswith("int") and value >> 31 else value
 
 
-def put(m: Lowering, value: int | Walk) -> None:
+def put(m: Lowering, value: Value | Walk) -> None:
     """A register takes a number, or an element on chip that holds its value."""
     to = m.op.arg("dst")
     assert isinstance(to, Reg)
@@ -62,23 +74,24 @@ def put(m: Lowering, value: int | Walk) -> None:
         m.env[to.name] = wrapped(value, to.dtype)
 
 
-def given(m: Lowering, role: str) -> int | Walk:
+def given(m: Lowering, role: str) -> Value | Walk:
     """What an operand is: a number, or an element that holds it."""
     arg = m.op.arg(role)
-    found = m.number(arg)
-    if found is not None:
-        return found
+    if isinstance(arg, Number):
+        return arg.value
+    if isinstance(arg, Reg) and arg.name in m.env:
+        return m.env[arg.name]
     if isinstance(arg, Reg):
         return m.cells.get(arg.name, 0)  # one that nothing was moved to holds 0
     raise m.dynamic(f"{m.op.op} reads {role} from memory", m.op.origin)
 
 
-def element(m: Lowering, value: int | Walk) -> Walk:
+def element(m: Lowering, value: Value | Walk) -> Walk:
     """The same as an element on chip."""
     if isinstance(value, Walk):
         return value
     held = m.tile(1, (1,), "int32")
-    m.memset(held, value & 0xFFFFFFFF)
+    m.memset(held, int(value) & 0xFFFFFFFF)
     return held
 
 
@@ -91,10 +104,10 @@ def register_alu(m: Lowering) -> None:
     a, b = given(m, "a"), given(m, "b")
     if op not in ALU:
         raise m.dynamic(f"{m.op.op} applies {op} to registers", m.op.origin)
-    if isinstance(a, int) and isinstance(b, int):
-        put(m, ALU[op](a, b))
+    if not isinstance(a, Walk) and not isinstance(b, Walk):
+        put(m, FLOATS[op](a, b) if op in FLOATS else ALU[op](int(a), int(b)))
         return
-    if op not in POOL:
+    if op not in POOL or any(isinstance(x, Walk) and x.dtype != "int32" for x in (a, b)):
         raise m.dynamic(f"{m.op.op} applies {op} to what memory holds", m.op.origin)
     held = m.tile(1, (1,), "int32")
     reads = (element(m, a).ap(), element(m, b).ap())
@@ -104,14 +117,15 @@ def register_alu(m: Lowering) -> None:
 
 def register_load(m: Lowering) -> None:
     """The register is an element of its own, which takes what memory holds now."""
-    src = m.walk("src")
-    held = m.tile(1, (1,), "int32")
+    src, to = m.walk("src"), m.op.arg("dst")
+    real = isinstance(to, Reg) and "float" in to.dtype
+    held = m.tile(1, (1,), "float32" if real else "int32")
     if src.memory == "DRAM":
         same = m.tile(1, (1,), src.dtype)
         move(m, same, src)
         src = same
-    if src.dtype in ("int32", "uint32"):
-        source = attrs.evolve(src, dtype="int32")
+    if src.memory == "SB" and (src.dtype in WORDS if not real else src.dtype == "float32"):
+        source = attrs.evolve(src, dtype=held.dtype)
         move(m, held, source)
     else:
         m.copy(held, src)
@@ -122,15 +136,15 @@ def register_store(m: Lowering) -> None:
     from ncc.ir.kernel_lower_move import bits_of
 
     dst, value = m.walk("dst"), given(m, "src")
-    if isinstance(value, int) and dst.memory != "DRAM":
+    if not isinstance(value, Walk) and dst.memory != "DRAM":
         m.memset(dst, bits_of(value, m.wants(dst)))
         return
-    if isinstance(value, int):
+    if not isinstance(value, Walk):
         held = m.tile(1, (1,), dst.dtype)
         m.memset(held, bits_of(value, dst.dtype))
     else:
         held = value
-        if dst.dtype in ("int32", "uint32"):
+        if value.dtype in WORDS and dst.dtype in WORDS:
             held = attrs.evolve(value, dtype=dst.dtype)
         elif dst.memory != "DRAM":
             m.copy(dst, value)

@@ -17,6 +17,7 @@ from ncc.ir.walks import collapsed
 if TYPE_CHECKING:
     from ncc.ir.kernel_lower import Lowering
 
+STEP = 0x7FFF  # of a record's pair
 AXES = ("X", "XY", "XYZ", "XYZW")
 WORDS = ("int32", "uint32")
 # what Pool does with integers themselves; other operations on them go through float32
@@ -324,7 +325,7 @@ def _counted(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for s, num in pairs:
         if num > 0xFFFF:
-            part = next(d for d in range(0xFFFF, 0, -1) if num % d == 0)
+            part = next(d for d in range(STEP // max(abs(s), 1), 0, -1) if num % d == 0)
             found.append((s * part, num // part))
             num = part
         found.append((s, num))

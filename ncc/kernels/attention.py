@@ -9,7 +9,7 @@ is the bias of the exponential, exp(S - m) = exp(1 · S + (-m)), and the correct
 sections have summed up, α = exp(m_old - m_new), is one more exponential: of -(-m_old) + (-m_new).
 
 What is known while compiling (which keys lie where, which a group of queries may see) is planned
-in `attention_plan`; here is what the machine does.
+in `attention_plan`; `attention_masks` hides scores, `attention_turns` transposes. Here is the rest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import attrs
 
 from ncc import nki
+from ncc.kernels.attention_masks import scales_exactly, take
 from ncc.kernels.attention_plan import (
     GROUP,
     STEP,
@@ -32,12 +33,18 @@ from ncc.kernels.attention_plan import (
     sections,
     visits,
 )
+from ncc.kernels.attention_turns import (
+    dma_can_turn,
+    dma_takes,
+    load_turned,
+    turn_by_dma,
+    turn_by_pe,
+)
 from ncc.nki import isa as nisa
 from ncc.nki import language as nl
 
 Tensor = Any  # a tensor of the kernel
 WIDE = 2048  # columns of one exponential
-HIDDEN = -3.4028234663852886e38  # what a score becomes that a query does not see: its exp is 0
 
 
 @attrs.frozen
@@ -123,8 +130,9 @@ def attention_cte(
     `dma`, `pe`, or the share of it (0 to 1) that the DMA takes. A query that sees no key at all
     gets finite numbers without a meaning.
     """
-    cache = () if k_prior is None else ((k_prior, v_prior),)
-    sources = (*cache, (k, v))
+    sources: list[tuple[Tensor, Tensor]] = [(k, v)]
+    if k_prior is not None:
+        sources.insert(0, (k_prior, v_prior))
     check(q, sources, (bound_low, bound_high), sink)
     setting = set_up(q, scale, Mask(bool(causal), int(window)), transpose_p)
     out = nl.ndarray(q.shape, q.dtype, buffer=nl.shared_hbm, name="out")
@@ -166,13 +174,13 @@ def check(q: Tensor, sources: Sequence[Any], bounds: Any, sink: Tensor | None) -
 
 
 def set_up(q: Tensor, scale: float | None, mask: Mask, transpose_p: str | float) -> Setting:
-    """What every head shares. The DMA transposes elements of 2 bytes, from trn2 on."""
-    words = {"dma": 1.0, "pe": 0.0}
-    share_of_dma = words[transpose_p] if isinstance(transpose_p, str) else float(transpose_p)
-    assert 0 <= share_of_dma <= 1, f"transpose_p is a share from 0 to 1, not {transpose_p}"
-    turns = q.dtype != nl.float32 and nisa.get_nc_version() >= nisa.nc_version.gen3
+    """What every head shares."""
+    part = {"dma": 1.0, "pe": 0.0}.get(str(transpose_p), transpose_p)
+    said = f"transpose_p is dma, pe or a share from 0 to 1, not {transpose_p!r}"
+    assert not isinstance(part, str) and 0 <= part <= 1, said
+    turns = dma_can_turn(q.dtype)
     value = q.shape[2] ** -0.5 if scale is None else float(scale)
-    return Setting(q.dtype, value, mask, turns, share_of_dma if turns else 0.0)
+    return Setting(q.dtype, value, mask, turns, float(part) if turns else 0.0)
 
 
 def share(count: int, every: list[Group]) -> tuple[range, list[Group]]:
@@ -209,10 +217,9 @@ def attend(
     for group, seen in todo:
         assert seen, f"queries {group.start} to {group.start + group.rows - 1} see no key at all"
     for number, section in enumerate(every):
-        wanted = {
-            part.tile for _, seen in todo for n, parts in seen if n == number for part in parts
-        }
-        keys = {n: load_keys(setting, sources, section[n]) for n in wanted}
+        parts = [part for _, seen in todo for n, found in seen if n == number for part in found]
+        tiles = sorted({part.tile for part in parts})
+        keys = {n: load_keys(setting, sources, section[n]) for n in tiles}
         for head in heads:
             for group, seen in todo:
                 for n, parts in seen:
@@ -226,7 +233,7 @@ def load_keys(setting: Setting, sources: Sequence[Any], tile: Tile) -> Keys:
     k, v = sources[tile.source]
     d = k.shape[1]
     kt = nl.ndarray((d, tile.keys), setting.dtype, buffer=nl.sbuf, name="kt")
-    load_turned(setting, kt, k[tile.start : tile.start + tile.keys, :])
+    load_turned(kt, k[tile.start : tile.start + tile.keys, :], setting.dma_turns)
     whole, rest = divmod(tile.keys, STEP)
     held = nl.ndarray((STEP, -(-tile.keys // STEP), d), setting.dtype, buffer=nl.sbuf, name="v")
     middle = tile.start + whole * STEP
@@ -236,21 +243,6 @@ def load_keys(setting: Setting, sources: Sequence[Any], tile: Tile) -> Keys:
     if rest:
         nisa.dma_copy(held[0:rest, whole, :], v[middle : middle + rest, :])
     return Keys(kt, held)
-
-
-def load_turned(setting: Setting, dst: Tensor, src: Tensor) -> None:
-    """dst[d, n] = src[n, d]ᵀ, from HBM: by the DMA where it can, else by the PE array."""
-    if setting.dma_turns:
-        nisa.dma_transpose(dst, src)
-        return
-    n, d = src.shape
-    for at in range(0, n, STEP):
-        rows = min(STEP, n - at)
-        plain = nl.ndarray((rows, d), setting.dtype, buffer=nl.sbuf, name="plain")
-        nisa.dma_copy(plain, src[at : at + rows, :])
-        turned = nl.ndarray((d, rows), setting.dtype, buffer=nl.psum, name="turned")
-        nisa.nc_transpose(turned, plain)
-        nisa.tensor_copy(dst[:, at : at + rows], turned)
 
 
 # --- one group of queries against one section -----------------------------------------------------
@@ -290,14 +282,11 @@ def score(
     setting: Setting, row: Row, keys: dict[int, Keys], parts: tuple[Part, ...]
 ) -> tuple[Tensor, Tensor]:
     """scale · Q·Kᵀ, masked, in SBUF, and the maximum of each part of it."""
-    rows, d = row.group.rows, row.head.q.shape[1]
-    qt = nl.ndarray((d, rows), setting.dtype, buffer=nl.sbuf, name="qt")
-    load_turned(setting, qt, row.head.q[row.group.queries, :])
+    rows = row.group.rows
     limits = [load_bound(row, bound) for bound in row.head.bounds]
-    scale = setting.scale
-    if limits and scale != 1.0 and is_power_of_two(scale):  # range_select does not scale; this is exact
-        nisa.tensor_scalar(qt, qt, nl.multiply, scale)
-        scale = 1.0
+    # range_select does not scale: the queries are scaled before, where that rounds nothing
+    before = setting.scale if limits and scales_exactly(setting.scale) else 1.0
+    qt = load_queries(setting, row, before)
     width = sum(part.keys for part in parts)
     scores = nl.ndarray((rows, width), nl.float32, buffer=nl.sbuf, name="scores")
     tops = nl.ndarray((rows, len(parts)), nl.float32, buffer=nl.sbuf, name="tops")
@@ -306,51 +295,26 @@ def score(
         product = nl.ndarray((rows, part.keys), nl.float32, buffer=nl.psum, name="product")
         nisa.nc_matmul(product, qt, keys[part.tile].kt[:, part.low : part.high])
         here, top = scores[:, at : at + part.keys], tops[:, n : n + 1]
-        cuts = setting.mask.cuts(row.group, part)
-        if cuts or (limits and scale != 1.0):
-            nisa.tensor_scalar(here, product, nl.multiply, scale)
-            hide(setting.mask, row.group, here, part.position)
-            product = here  # masked in SBUF: affine_select does not reach PSUM
-        if limits:
-            low, high = limits
-            nisa.range_select(here, product, nl.greater_equal, nl.less, low, high,
-                              reduce_res=top, range_start=part.position)  # fmt: skip
-        elif cuts:
-            nisa.tensor_reduce(top, nl.maximum, here, axis=1)
-        else:
-            nisa.tensor_scalar_reduce(here, product, nl.multiply, scale, nl.maximum, top)
+        take(setting.mask, row.group, part, product, setting.scale / before, limits, here, top)
         at += part.keys
     return scores, tops
 
 
+def load_queries(setting: Setting, row: Row, scale: float) -> Tensor:
+    """Qᵀ [d, rows] of a group."""
+    shape = (row.head.q.shape[1], row.group.rows)
+    qt = nl.ndarray(shape, setting.dtype, buffer=nl.sbuf, name="qt")
+    load_turned(qt, row.head.q[row.group.queries, :], setting.dma_turns)
+    if scale != 1.0:
+        nisa.tensor_scalar(qt, qt, nl.multiply, scale)
+    return qt
+
+
 def load_bound(row: Row, bound: Tensor) -> Tensor:
+    """One side of the run-time bounds of a group."""
     held = column(row, "bound")
     nisa.dma_copy(held, bound[row.group.queries, :])
     return held
-
-
-def is_power_of_two(number: float) -> bool:
-    return number > 0 and float(number).hex().partition("p")[0] == "0x1.0000000000000"
-
-
-def hide(mask: Mask, group: Group, scores: Tensor, position: int) -> None:
-    """Hide what is above the diagonal, and what has left the window, 128 columns at a time.
-
-    Row r is the query at `group.position + r` and column c the key at `position + c`: it is seen
-    while their distance (r - c + group.position - position) is 0 or more, and below the window.
-    One affine_select tests one inequality, so that the window needs a second.
-    """
-    width = scores.shape[1]
-    for at in range(0, width, STEP):
-        count, key = min(STEP, width - at), position + at
-        step = scores[:, at : at + count]
-        distance = group.position - key  # of row 0 and column 0
-        if mask.cuts_above(group, key, count):
-            nisa.affine_select(step, [[-1, count]], 1, step, HIDDEN,
-                               cmp_op=nl.greater_equal, offset=distance)  # fmt: skip
-        if mask.cuts_below(group, key):
-            nisa.affine_select(step, [[1, count]], -1, step, HIDDEN,
-                               cmp_op=nl.greater, offset=mask.window - distance)  # fmt: skip
 
 
 def update_maximum(row: Row, tops: Tensor) -> Tensor | None:
@@ -398,43 +362,13 @@ def weighted(
             (STEP, -(-part.keys // STEP), rows), setting.dtype, buffer=nl.sbuf, name="pt"
         )
         turn = turn_by_dma if dma_takes(setting.dma_share, n, len(parts)) else turn_by_pe
-        turn(setting, pt, p[:, at : at + part.keys])
+        turn(pt, p[:, at : at + part.keys])
         for step in range(pt.shape[1]):
             deep = min(STEP, part.keys - step * STEP)
             values = keys[part.tile].v[0:deep, part.low // STEP + step, :]
             nisa.nc_matmul(o, pt[0:deep, step, :], values)
         at += part.keys
     return o
-
-
-def dma_takes(share_of_dma: float, n: int, count: int) -> bool:
-    """Whether the DMA transposes tile n of `count`: its tiles are spread evenly."""
-    turns = round(share_of_dma * count)
-    return n * turns // count != (n + 1) * turns // count
-
-
-def turn_by_dma(setting: Setting, pt: Tensor, p: Tensor) -> None:
-    """pt[key, step, row] = p[row, step · 128 + key], all whole steps at once."""
-    width = p.shape[1]
-    whole, rest = divmod(width, STEP)
-    if whole:
-        nisa.dma_transpose(pt[:, 0:whole, :], p[:, 0 : whole * STEP].reshape_dim(1, (whole, STEP)))
-    if rest:
-        nisa.dma_transpose(pt[0:rest, whole, :], p[:, whole * STEP : width])
-
-
-def turn_by_pe(setting: Setting, pt: Tensor, p: Tensor) -> None:
-    """The same by the PE array: into one PSUM bank, and from there by two copies at most."""
-    width = p.shape[1]
-    whole, rest = divmod(width, STEP)
-    turned = nl.ndarray(pt.shape, setting.dtype, buffer=nl.psum, name="turned_p")
-    for step in range(pt.shape[1]):
-        deep = min(STEP, width - step * STEP)
-        nisa.nc_transpose(turned[0:deep, step, :], p[:, step * STEP : step * STEP + deep])
-    if whole:
-        nisa.tensor_copy(pt[:, 0:whole, :], turned[:, 0:whole, :])
-    if rest:
-        nisa.tensor_copy(pt[0:rest, whole, :], turned[0:rest, whole, :])
 
 
 # --- O, from section to section -------------------------------------------------------------------

@@ -66,7 +66,7 @@ class Gathered(NkiTensor):
                 f".indirect of {data.name}: {count} elements of {data.shape[0]} partitions, and "
                 f"{index.name} {index.shape} holds {most} indices for each 16 of its partitions"
             )
-            raise wrong_shape("NCC323", said)
+            raise wrong_shape("NCC323", said, "ask for fewer elements, or give more indices")
         tile = allocate((data.shape[0], count), data.dtype, sbuf, f"{data.name}_gathered")
         made = cls.whole(tile.storage, tile.dtype)
         made.data, made.index = data, index

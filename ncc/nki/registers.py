@@ -17,6 +17,10 @@ Form = tuple[tuple[tuple[str, int], ...], int]  # Σ factor · register + consta
 
 IF = "guard with a device loop: nl.while_loop(register, body), or nl.fori_loop(0, register, body)"
 COMPUTE = "load the value with nisa.scalar_load: an NkiScalar takes +, - and *"
+SLICE = (
+    "slice with nl.ds(register, size); to compute, take an NkiScalar: the index of nl.fori_loop, or"
+    " nisa.scalar_load"
+)
 FIXED = (
     "a bound of a Python loop or a shape is known while tracing; nl.fori_loop counts to a register"
 )
@@ -86,7 +90,7 @@ class VirtualRegister(Held):
     __slots__ = ()
 
     def _sum(self, other: Any = None) -> NoReturn:
-        self._refuse("a sum, difference or product", COMPUTE)
+        self._refuse("a sum, difference or product", SLICE)
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __neg__ = __pos__ = _sum
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 def interpreted(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
     """By the meaning of each op; no capacity is checked."""
+    from ncc.blas import one_thread
     from ncc.interp.kernel import run
 
-    return run(found.kernels, inputs, found.target)
+    with one_thread():
+        return run(found.kernels, inputs, found.target)
 
 
 def compiled(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[str, Array]:

@@ -26,6 +26,7 @@ from ncc.nki.trace import (
     as_name,
     tracing,
 )
+from ncc.nki.warned import warned
 from ncc.target import Target
 
 
@@ -58,7 +59,7 @@ class Specialisation:
         """The bodies, one a core, for nki-trace; they were recorded for one target."""
         if target != self.target:
             said = f"the kernel was traced for {self.target} and cannot be compiled for {target}"
-            raise NkiValidationError("NCC304", said, self.place)
+            raise NkiValidationError("NCC304", said, self.place, "call it again for that target")
         return self.kernels
 
 
@@ -108,6 +109,7 @@ def specialised(
             finish(trace)
         _schedule(trace, options, place)
         runs.append(Run(trace, results, set(_written(trace.bodies[0]))))
+    warned(said for run in runs for said in run.trace.warnings)
     return _together(runs, bound, target, place)
 
 

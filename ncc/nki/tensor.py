@@ -12,7 +12,7 @@ from ncc.nki.dtypes import dtype_of
 from ncc.nki.tensor_base import Move, TensorBase, register_of
 from ncc.nki.tensor_operators import Operators
 from ncc.nki.trace import current, invalid, wrong_shape, wrong_type
-from ncc.nki.views import Views, scalar_source, several, vector_source, whole_number
+from ncc.nki.views import CHOSEN, ONCE, Views, scalar_source, several, vector_source, whole_number
 
 FULL = slice(None)
 WHOLE = "no bound is clamped: end the last slice with min(start + size, extent)"
@@ -81,7 +81,7 @@ class NkiTensor(Operators, Views):
                 if not -dims[k] <= one < dims[k]:
                     raise self._outside(k, f"index {one}")
                 if not k and self.moves and self.rows_dim:
-                    raise self._refused("an index", "its rows are chosen one by one at run time")
+                    raise self._refused("an index", CHOSEN, ONCE)
                 offset += one % dims[k] * self.strides[k]
                 if not k and chip:
                     shape.append(1)
@@ -254,7 +254,7 @@ class NkiTensor(Operators, Views):
 
     def _moved(self, move: Move, old: int, new: int) -> Move:
         if isinstance(move, Rows):
-            raise self._refused(".ap", "its rows are chosen one by one already")
+            raise self._refused(".ap", "its rows are chosen one by one already", ONCE)
         return Scalar(move.source, self._scaled(move.scale, old, new), move.limit)
 
     def _by_row(
@@ -266,7 +266,7 @@ class NkiTensor(Operators, Views):
         source, count = vector_source(index)
         if pairs[0][1] > count:
             why = f"{pairs[0][1]} rows, and vector_offset has {count} starts"
-            raise self._refused(".ap", why)
+            raise self._refused(".ap", why, "count as many rows as there are starts")
         return [(0, pairs[0][1]), *pairs[1:]], Rows(source, scale, self.base[0])
 
     def _rows_of_partitions(self, view: TensorBase) -> Self:

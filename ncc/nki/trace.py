@@ -69,6 +69,7 @@ class Storage:
     touched: bool = False  # an instruction wrote it
     wish: str = ""  # the name that was asked for
     owner: Trace | None = None
+    loop: Any = None  # older API: the loop whose body made it
     zero: bool = False  # older API: reads as zeros where nothing was written
 
 
@@ -113,6 +114,8 @@ class Trace:
     tried: dict[str, int] = attrs.field(factory=dict[str, int])  # the last number after each wish
     count: int = 0
     registers: int = 0
+    ranges: list[Any] = attrs.field(factory=list[Any])  # older API: loops whose body is running
+    places: dict[Any, Any] = attrs.field(factory=dict[Any, Any])  # older API: directives by line
     temporary: set[str] = attrs.field(factory=set[str])  # older API: results of calls, by buffer
     warnings: list[str] = attrs.field(factory=list[str])
 

@@ -16,6 +16,8 @@ from ncc.nki.layout import Ints, filled, reshaped, row_major
 from ncc.nki.tensor_base import Move, TensorBase, register_of
 from ncc.nki.trace import invalid, wrong_shape, wrong_type
 
+CHOSEN = "its rows are chosen one by one at run time"
+ONCE = "slice the starts instead, or copy the rows to a tile first"
 TURN = "transpose with nisa.nc_transpose or nisa.dma_transpose"
 KEPT = "dimension 0 of an on-chip tensor is its partitions"
 
@@ -62,7 +64,7 @@ class Views(TensorBase):
         if k == 0 and not first and self.row:
             raise self._refused(f"{call}({k})", KEPT, "choose another dimension, or copy by DMA")
         if k == 0 and self.rows_dim and not first:
-            raise self._refused(f"{call}({k})", "its rows are chosen one by one at run time")
+            raise self._refused(f"{call}({k})", CHOSEN, ONCE)
         return k
 
     def _refused(self, call: str, why: str, hint: str = "") -> Exception:
@@ -93,7 +95,7 @@ class Views(TensorBase):
     def _cut(self, k: int, start: int, count: int, step: int) -> Self:
         shape, strides = self.shape, self.strides
         if k == 0 and (start or count != shape[0]) and self.rows_dim:
-            raise self._refused("a slice", "its rows are chosen one by one at run time")
+            raise self._refused("a slice", CHOSEN, ONCE)
         if k == 0 and step != 1 and self.row and count > 1:
             said = f"a slice of {self.shown}: partitions are taken one after the other, step {step}"
             raise invalid("NCC315", said, "a step of 1 on dimension 0; use DMA to gather rows")
@@ -107,7 +109,8 @@ class Views(TensorBase):
         k = self._dim(dim, "select")
         if isinstance(index, TensorBase) or register_of(index) is not None:
             if any(isinstance(m, Scalar) for m in self.moves):
-                raise self._refused("select", "one run-time index a view")
+                why = "a view has one run-time index"
+                raise self._refused("select", why, "add the two indices in a register")
             return self.selected(k, index)
         i = whole_number(index, "select: the index")
         size = self.shape[k]
@@ -121,7 +124,7 @@ class Views(TensorBase):
         if k == 0 and self.row:
             raise self._refused("a run-time index on dimension 0", KEPT, "move the rows by DMA")
         if k == 0 and self.rows_dim:
-            raise self._refused("a run-time index", "its rows are chosen one by one already")
+            raise self._refused("a run-time index", CHOSEN, ONCE)
         move = Scalar(scalar_source(index), self.strides[k], self.shape[k])
         return self._without(k, self.offset, (*self.moves, move))
 
@@ -139,14 +142,16 @@ class Views(TensorBase):
     def vector_select(self, dim: int, vector_offset: Any) -> Self:
         """Row `vector_offset[r]` of dimension 0 as row r of the result; HBM only."""
         if self._dim(dim, "vector_select") != 0 or self.row:
-            raise self._refused("vector_select", "rows are chosen on dimension 0 of an HBM tensor")
+            why = "rows are chosen on dimension 0 of an HBM tensor"
+            raise self._refused("vector_select", why, "on chip: nisa.nc_n_gather")
         source, count = vector_source(vector_offset)
         if count != source.shape[0]:
-            raise self._refused("vector_select", f"one column of starts, not {source.shape[1:]}")
+            why = f"it takes one column of starts, not {source.shape[1:]}"
+            raise self._refused("vector_select", why, "pass them as a (rows, 1) tile")
         move = Rows(source, self.strides[0], self.shape[0])
         shape, strides = (count, *self.shape[1:]), (0, *self.strides[1:])
         if self.rows_dim:
-            raise self._refused("vector_select", "its rows are chosen one by one already")
+            raise self._refused("vector_select", CHOSEN, ONCE)
         return self.derived(shape, strides, None, (*self.moves, move))
 
     def permute(self, *dims: Any) -> Self:
@@ -197,7 +202,8 @@ class Views(TensorBase):
         """A dimension of size 1 taken out."""
         k = self._dim(dim, "squeeze_dim", first=False)
         if self.shape[k] != 1:
-            raise self._refused(f"squeeze_dim({k})", f"dimension {k} has {self.shape[k]} elements")
+            why = f"dimension {k} has {self.shape[k]} elements"
+            raise self._refused(f"squeeze_dim({k})", why, "only a dimension of 1 can go")
         return self._without(k, self.offset)
 
     def reshape_dim(self, dim: int, shape: Any) -> Self:
@@ -207,7 +213,7 @@ class Views(TensorBase):
         parts = filled(wish, self.shape[k])
         if parts is None or not parts:
             why = f"dimension {k} has {self.shape[k]} elements"
-            raise self._refused(f"reshape_dim({k}, {wish})", why)
+            raise self._refused(f"reshape_dim({k}, {wish})", why, "keep the product of the sizes")
         steps = tuple(n * self.strides[k] for n in row_major(parts))
         return self.derived(
             (*self.shape[:k], *parts, *self.shape[k + 1 :]),
@@ -219,7 +225,8 @@ class Views(TensorBase):
         a = self._dim(start_dim, "flatten_dims", first=False)
         b = self._dim(end_dim, "flatten_dims")
         if a > b:
-            raise self._refused(f"flatten_dims({a}, {b})", "the first stands before the last")
+            why = "the first stands before the last"
+            raise self._refused(f"flatten_dims({a}, {b})", why, "name the smaller one first")
         total = math.prod(self.shape[a : b + 1])
         steps = reshaped(self.shape[a : b + 1], self.strides[a : b + 1], (total,))
         if steps is None:
@@ -244,7 +251,7 @@ class Views(TensorBase):
         if self.row and (len(new) < 2 or new[0] != self.shape[0]):
             raise self._refused(f"reshape{new}", KEPT, "keep it; reshape the others")
         if self.rows_dim and new[0] != self.shape[0]:
-            raise self._refused(f"reshape{new}", "its rows are chosen one by one at run time")
+            raise self._refused(f"reshape{new}", CHOSEN, ONCE)
         apart = 1 if self.row or self.rows_dim else 0
         steps = reshaped(self.shape[apart:], self.strides[apart:], new[apart:])
         if steps is None:
@@ -260,16 +267,18 @@ class Views(TensorBase):
         order = [n for group in wanted for n in group]
         call = f"rearrange({src_pattern!r}, {dst_pattern!r})"
         if len(source) != len(self.shape):
-            raise self._refused(call, f"the pattern has {len(source)} dimensions")
+            why = f"the pattern has {len(source)} dimensions"
+            raise self._refused(call, why, "write a name or group for each dimension")
         if len(set(names)) != len(names) or sorted(names) != sorted(order):
-            raise self._refused(call, "each name stands once on either side")
+            why = "each name stands once on either side"
+            raise self._refused(call, why, "use other names where they repeat")
         made = self
         for k in range(len(source) - 1, -1, -1):
             if len(source[k]) != 1:
                 made = made.reshape_dim(k, tuple(sizes.get(n, -1) for n in source[k]))
             elif sizes.get(source[k][0], made.shape[k]) != made.shape[k]:
                 why = f"{source[k][0]} has {made.shape[k]} elements, not {sizes[source[k][0]]}"
-                raise self._refused(call, why)
+                raise self._refused(call, why, "correct fixed_sizes")
         made = made.permute(tuple(names.index(n) for n in order))
         for k in range(len(wanted)):
             if len(wanted[k]) > 1:
@@ -288,13 +297,17 @@ class Views(TensorBase):
             made = self.retyped(new, self.shape, self.strides, self.offset, self.base)
             return made if shape is None else made.reshape(shape)
         if self.moves:
-            raise self._refused(call, "a view with a run-time index keeps its type")
+            raise self._refused(
+                call, "a view with a run-time index keeps its type", "view it before"
+            )
         if self.strides[-1] != 1 and last != 1:
-            raise self._refused(call, "its last dimension is not contiguous")
+            why = "its last dimension is not contiguous"
+            raise self._refused(call, why, "copy it to a tile of its own")
         steps = self.strides[:-1]
         if size > old and any(n % (size // old) for n in (last, self.offset, *steps)):
             why = f"{last} elements of {self.dtype} from {self.offset}, strides {self.strides}"
-            raise self._refused(call, f"{why}, do not lie on whole elements of {size} bytes")
+            why += f", do not lie on whole elements of {size} bytes"
+            raise self._refused(call, why, f"slice and step by multiples of {size // old}")
         made = self.retyped(
             new,
             (*self.shape[:-1], last * old // size),

@@ -180,7 +180,7 @@ def host_graph(program: Program, cores: int = 1) -> dict[str, Any]:
 
 
 def features(programs: Sequence[Program]) -> int:
-    """The bits that it needs: DGE for DMAs, DGE cast when one converts, and that of several cores."""
+    """The bits that it needs: several cores, DGE for DMAs, and DGE cast when one converts."""
     bits = SEVERAL_CORES if len(programs) > 1 else 0
     for stream in (stream for program in programs for stream in program.streams):
         for bundle in stream.bundles:

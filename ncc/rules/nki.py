@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ncc.rules import Rule
+from ncc.rules.nki_examples import example as shown_of
 
 KERNEL = """import nki
 import nki.isa as nisa
@@ -139,5 +140,6 @@ RULES: tuple[Rule, ...] = (
         "cores that disagree about a shared tensor",
         "A tensor in shared_hbm is one for both cores: same name or same place, same shape and type.",
         "Allocate it on both cores alike, or give the tensors different names.",
+        **shown_of("NCC382"),
     ),
 )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ncc.rules import Rule
+import attrs
 
-RULES: tuple[Rule, ...] = (
+from ncc.rules import Rule
+from ncc.rules.nki_examples import shown
+
+_TEXTS: tuple[Rule, ...] = (
     Rule(
         "NCC330",
         "arguments that a call does not take",
@@ -188,3 +191,5 @@ RULES: tuple[Rule, ...] = (
         ("H10",),
     ),
 )
+
+RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule)) for rule in _TEXTS)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from ncc.rules import Rule
+import attrs
 
-RULES: tuple[Rule, ...] = (
+from ncc.rules import Rule
+from ncc.rules.nki_examples import shown
+
+_TEXTS: tuple[Rule, ...] = (
     Rule(
         "NCC360",
-        "a name that nki.language does not have",
-        "nki.language has the dtypes, memories, loops and tile functions of today's API; block dimensions, index tensors and masks are the older one's, which kernels import as neuronxcc.nki.language.",
-        "Write what the sentence names; instructions are in nki.isa.",
-        ("err_1d_arange_not_supported",),
+        "a name that the API does not have",
+        "nki.language has the dtypes, memories, loops and tile functions of today's API, nki.isa its instructions; block dimensions, index tensors and masks are the older one's, which kernels import as neuronxcc.nki.language.",
+        "Write what the sentence names.",
     ),
     Rule(
         "NCC361",
@@ -69,3 +71,5 @@ RULES: tuple[Rule, ...] = (
         "Name a field of the class, or add it.",
     ),
 )
+
+RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule)) for rule in _TEXTS)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ncc.rules import Rule
+import attrs
 
-RULES: tuple[Rule, ...] = (
+from ncc.rules import Rule
+from ncc.rules.nki_examples import shown
+
+_TEXTS: tuple[Rule, ...] = (
     Rule(
         "NCC310",
         "more than 128 partitions",
@@ -69,7 +72,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC318",
         "a tensor out of scope",
-        "A tensor that was allocated in the body of a device loop does not outlive it.",
+        "A tensor that was allocated in the body of a device loop (in the older API: of affine_range or sequential_range) does not outlive it.",
         "Allocate it before the loop.",
         ("err_local_variable_used_out_of_scope",),
     ),
@@ -131,3 +134,5 @@ RULES: tuple[Rule, ...] = (
         "Place the tile lower, make it smaller, or leave address= out.",
     ),
 )
+
+RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule)) for rule in _TEXTS)

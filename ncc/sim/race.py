@@ -26,7 +26,7 @@ START: Clock = (0,) * UNITS
 # and position there, whether it wrote, the bundle as messages name it, its number among all, and
 # what it wrote, where cores may write the same. It is over for whoever's clock has the position at
 # the unit. A tuple: a drawer may hold a hundred of them.
-Access = tuple[int, int, int, int, Box, int, int, bool, str, int, "Bytes | None"]
+Access = tuple[int, int, int, int, Box, int, int, bool, str, int, Bytes | None]
 
 
 def joined(a: Sequence[int], b: Sequence[int]) -> Clock:
@@ -71,8 +71,17 @@ class Race:
         (top, end), low, high = box.rows, box.low, box.high
         self.count += 1
         new: Access = (
-            *(top, end, low, high, box, unit, position, write, by),
-            *(self.count, values),
+            top,
+            end,
+            low,
+            high,
+            box,
+            unit,
+            position,
+            write,
+            by,
+            self.count,
+            values,
         )
         for key in box.columns:
             drawer = self.drawers[key]
@@ -149,7 +158,10 @@ def _race(old: Access, new: Access) -> NccError:
         f"{'writes' if new[7] else 'reads'} {space} rows {top} to {end - 1} bytes {low} to "
         f"{high - 1} that {before} {'writes' if old[7] else 'reads'}, and no wait orders them"
     )
-    return NccError("NCC902", said, Place(value=by), "make the later one wait for the other")
+    hint = "make the later one wait for the other"
+    if new[5] // UNITS != old[5] // UNITS:
+        hint = "the cores must meet between the two: put a core_barrier there"
+    return NccError("NCC902", said, Place(value=by), hint)
 
 
 class Counter:

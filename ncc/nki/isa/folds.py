@@ -82,10 +82,10 @@ def _axes(where: str, axis: Any, source: Tile) -> tuple[int, ...]:
             k = int(one)
         except (TypeError, ValueError):
             said = f"{where} takes axis as numbers of dimensions, was given {one!r}"
-            raise wrong_type("NCC349", said) from None
+            raise wrong_type("NCC349", said, "pass an int, or a tuple of ints") from None
         if not -rank <= k < rank:
-            said = f"{where} takes axis below {rank}, was given {k}"
-            raise invalid("NCC349", f"{said}: {source.show()} has {rank} dimensions")
+            said = f"{where} takes axis below {rank}, was given {k}: {source.show()} has {rank}"
+            raise invalid("NCC349", f"{said} dimensions", f"fold 1 to {rank - 1}")
         found.add(k % rank)
     axes = tuple(sorted(found))
     if 0 in axes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ncc.errors import listed
 from ncc.ir.data import size_of
 from ncc.ir.kernel import Access
 from ncc.nki.isa import constants as c
@@ -205,11 +206,13 @@ def _part(
     for axis, (start, length, used) in enumerate(zip(at, extent, (depth, rows), strict=True)):
         what = ("row", "column")[axis]
         if length not in sizes:
-            said = f"{where} takes tile_size of {', '.join(map(str, sizes))} {what}s, was given"
-            raise invalid("NCC354", f"{said} {length}")
+            may = listed(map(str, sizes)).replace(" and ", " or ")
+            said = f"{where} takes tile_size of {may} {what}s, was given {length}"
+            raise invalid("NCC354", said, "take the next larger one; what is left is not used")
         if start % length or start + length > 128 or start < 0:
             said = f"{where} takes a tile_position whose {what} is a multiple of {length} below 128"
-            raise invalid("NCC354", f"{said}, was given {start}")
+            hint = f"move the product to {what} {min(start, 128 - length) // length * length}"
+            raise invalid("NCC354", f"{said}, was given {start}", hint)
         if used > length:
             said = f"{where} needs {used} {what}s of the array, tile_size leaves {length}"
             raise invalid("NCC354", said, "use a larger tile_size")
@@ -222,7 +225,7 @@ def _two(where: str, given: Any, role: str) -> tuple[int, ...]:
     values = tuple(whole(x, where, role) for x in given)
     if len(values) not in (0, 2):
         said = f"{where} takes {role} as (row, column), was given {values}"
-        raise invalid("NCC354", said)
+        raise invalid("NCC354", said, "pass two numbers, or leave it out")
     return values
 
 

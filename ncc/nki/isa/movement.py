@@ -158,7 +158,7 @@ def local_gather(
     run = whole(num_elem_per_idx, where, "num_elem_per_idx", 1, 32)
     if run not in ELEMENTS:
         said = f"{where} takes 1, 2, 4, 8, 16 or 32 elements an index, was given {run}"
-        raise invalid("NCC351", said)
+        raise invalid("NCC351", said, "gather the parts with several indices")
     there = 16 * picks.free
     count = there
     if num_valid_indices is not None:

@@ -145,14 +145,17 @@ def topk(val_dst: Any, idx_dst: Any, src: Any, n: Any, name: str | None = None) 
             "NCC334",
             f"{where} writes as many values as indices: {values.show()} has {values.count},"
             f" {places.show()} has {places.count}",
+            "slice both alike",
         )
     if not 1 <= values.count <= min(count, 32767):
         said = f"{where} finds 1 to {min(count, 32767)} of {count} elements, val_dst has"
-        raise invalid("NCC356", f"{said} {values.count}")
+        raise invalid("NCC356", f"{said} {values.count}", "slice val_dst and idx_dst to the count")
     if count > 16 * source.free:
         said = f"{where} takes element e from partition e % 16, column e // 16: {count} elements"
         raise wrong_shape(
-            "NCC334", f"{said} need {-(-count // 16)} columns, {source.show()} has {source.free}"
+            "NCC334",
+            f"{said} need {-(-count // 16)} columns, {source.show()} has {source.free}",
+            f"pass n of at most {16 * source.free}",
         )
     args = {"val_dst": values, "idx_dst": places, "src": source}
     return record(where, args, {"n": count}, name=name)

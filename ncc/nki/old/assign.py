@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ncc.ir.kernel import Access, KernelOp
 from ncc.nki import isa
 from ncc.nki.dtypes import float32
+from ncc.nki.isa import written
 from ncc.nki.memory import is_hbm
+from ncc.nki.old.dynamic import gathered, moves_on_chip, scattered
 from ncc.nki.old.index import Index
 from ncc.nki.old.results import (
     cut,
@@ -21,7 +24,7 @@ from ncc.nki.old.results import (
 from ncc.nki.old.tile import Tile
 from ncc.nki.operators import BITVEC
 from ncc.nki.regions import psum
-from ncc.nki.trace import invalid, wrong_shape
+from ncc.nki.trace import current, invalid, wrong_shape
 
 
 def assign(target: Tile, value: Any) -> None:
@@ -43,6 +46,15 @@ def assign(target: Tile, value: Any) -> None:
     if is_hbm(value):
         isa.dma_copy(target, shaped(value, target))
         return
+    if moves_on_chip(value):
+        value = gathered(value)
+    if moves_on_chip(target):
+        held = shaped(value, target)
+        if held.dtype != target.dtype or held.buffer == psum:
+            held = fresh(target.shape, target.dtype)
+            isa.tensor_copy(held, shaped(value, target))
+        scattered(target, held)
+        return
     if value.folds:
         in_place(value.folds, target, value)
         return
@@ -57,28 +69,69 @@ def assign(target: Tile, value: Any) -> None:
         part = box if same else _other_rank(box, value, target)
         if part is None:
             whole = spread(value, target.shape, "an assignment")
-            isa.tensor_copy(target.cut(box), cut(whole, box, whole.shape, "an assignment"))
+            copied(target.cut(box), cut(whole, box, whole.shape, "an assignment"))
         else:
-            isa.tensor_copy(target.cut(part), value.cut(box))
+            copied(target.cut(part), value.cut(box))
+
+
+def copied(to: Tile, source: Tile) -> None:
+    """A copy on chip; rows where no engine starts go by DMA."""
+    if all(starts_well(t) for t in (to, source)) or to.buffer == psum:
+        isa.tensor_copy(to, source)
+    else:
+        isa.dma_copy(to, in_sbuf(source))
+
+
+def starts_well(x: Tile) -> bool:
+    """Whether an engine can begin at the first partition of a view."""
+    first, rows = x.offset // x.row, x.shape[0]
+    return not first % (32 if rows <= 32 else 64 if rows <= 64 else 128)
 
 
 def into_psum(value: Tile, target: Tile, accumulate: bool | None) -> None:
     """The product behind `value` once more, into the target."""
+    if recorded_again(value, target, accumulate):
+        return
     again = value.redo
     assert again is not None
     again(target if target.shape == value.shape else spread(target, value.shape, "+="), accumulate)
 
 
+def recorded_again(value: Tile, target: Tile, accumulate: bool | None) -> bool:
+    """The product that was just recorded, with another destination: where that lies in one bank
+    and is written all or not at all, nothing else needs to be looked at."""
+    body = current().bodies[-1]
+    last = body[-1] if body else None
+    if not isinstance(last, KernelOp) or last.op != "nc_matmul" or value.valid is not None:
+        return False
+    to = last.arg("dst")
+    fits = (
+        target.shape == value.shape
+        and target.row * target.dtype.size <= current().target.psum_bank_bytes
+    )
+    if not isinstance(to, Access) or to.buffer != value.name or not fits or target.address:
+        return False
+    access = target.access("nc_matmul: dst", write=True)
+    flag = False
+    if accumulate is None:
+        state = written.state(target.storage, access)
+        if not written.uniform(state):
+            return False
+        flag = bool(state[0, 0])
+    args = {role: access if role == "dst" else arg for role, arg in last.args}
+    keys = {k: v for k, v in last.keys if k != "accumulate"}
+    current().emit("nc_matmul", args, {**keys, "accumulate": flag})
+    written.mark(target.storage, access)
+    return True
+
+
 def number(value: Any, target: Tile) -> Tile | None:
     """A number fills the target; an index expression becomes a tile."""
-    from ncc.nki.old.index import Mask
-
-    if isinstance(value, Index | Mask):
+    if isinstance(value, Index):
         from ncc.nki.old.isa import iota
 
-        if isinstance(value, Index):
-            made: Tile = iota(value, dtype=target.dtype)
-            return made
+        made: Tile = iota(value, dtype=target.dtype)
+        return made
     if hasattr(value, "item") and getattr(value, "size", 2) == 1:
         value = value.item()
     if isinstance(value, int | float):

@@ -11,7 +11,8 @@ from itertools import product
 from typing import Any
 
 from ncc.nki.old.index import Index, whole
-from ncc.nki.old.tile import Tile, spread_grids
+from ncc.nki.old.tile import Tile
+from ncc.nki.old.walks import spread_grids
 from ncc.nki.trace import wrong_shape
 
 INDEX = "index the block dimensions with numbers: loop over them"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-from ncc.ir.kernel import Access, Arg, KernelOp, Rows, Scalar, Statement
+from ncc.ir.kernel import Access, Arg, KernelOp, Statement
 from ncc.ir.kernel_ops import OPS, role_of
 from ncc.nki.trace import Trace
 
@@ -43,7 +43,7 @@ def _accesses(arg: Arg) -> list[Access]:
         return []
     found = [arg]
     for move in arg.moves:
-        if isinstance(move, Scalar | Rows) and isinstance(move.source, Access):
+        if isinstance(move.source, Access):
             found.extend(_accesses(move.source))
     return found
 
@@ -120,12 +120,29 @@ def _between(first: KernelOp, second: KernelOp, trace: Trace) -> str:
         for one in _accesses(arg):
             if one.buffer != target.buffer or (role == "dst" and one == made):
                 continue
+            if apart(one, target):
+                continue
             alike = one.pairs == target.pairs and one.offset == target.offset
             if first.op not in ELEMENTWISE or not alike or one.dtype != target.dtype:
                 return ""
             if _writes(first, role):
                 return ""
     return name
+
+
+def apart(a: Access, b: Access) -> bool:
+    """Whether two accesses of one tile surely share no element: their columns lie apart."""
+    step, _ = a.pairs[0]
+    if a.moves or b.moves or a.dtype != b.dtype or b.pairs[0][0] != step or step < 1:
+        return False
+    spans: list[tuple[int, int]] = []
+    for one in (a, b):
+        low = high = one.offset % step
+        for by, count in one.pairs[1:]:
+            far = by * (count - 1)
+            low, high = (low + far, high) if far < 0 else (low, high + far)
+        spans.append((low, high))
+    return spans[0][1] < spans[1][0] or spans[1][1] < spans[0][0]
 
 
 def _joined(first: KernelOp, second: KernelOp) -> KernelOp:

@@ -17,11 +17,12 @@ def axes_given(x: Tile, axis: Any, where: str) -> tuple[int, ...]:
             k = int(one)
         except (TypeError, ValueError):
             raise wrong_type(
-                "NCC349", f"{where} takes axis as numbers, was given {one!r}"
+                "NCC349", f"{where} takes axis as numbers, was given {one!r}", "pass ints"
             ) from None
         if not -x.ndim <= k < x.ndim:
             said = f"{where} takes axis below {x.ndim}, was given {k}"
-            raise invalid("NCC349", f"{said}: {x.name} has the shape {x.shape}")
+            said = f"{said}: {x.shown} has the shape {x.shape}"
+            raise invalid("NCC349", said, f"fold 1 to {x.ndim - 1}")
         found.add(k % x.ndim)
     if 0 in found or not found:
         raise invalid(

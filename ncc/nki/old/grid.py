@@ -69,7 +69,7 @@ def axes_of(grid: tuple[Any, ...], name: str, place: Place) -> tuple[Axis, ...]:
         if axis.size < 1:
             shown = ", ".join(str(getattr(g, "size", g)) for g in grid)
             said = f"{name}[{shown}] is no grid: its axes are whole numbers from 1"
-            raise NkiValidationError("NCC304", said, place)
+            raise NkiValidationError("NCC304", said, place, "divide sizes with //")
         found.append(axis)
     if sum(axis.cores > 1 for axis in found) > 1:
         said = f"{name} spreads two axes of its grid over cores"

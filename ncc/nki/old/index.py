@@ -12,6 +12,7 @@ from itertools import count
 from operator import index as as_int
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ncc.nki.old.sequences import items
 from ncc.nki.trace import wrong_shape, wrong_type
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ _serial = count()
 NO_AXES: frozenset[int] = frozenset()
 BRANCH = "nl.arange gives indices, not numbers: use mask=, nl.where or nisa.affine_select"
 JOIN = "comparisons of nl.arange, nl.mgrid and numbers, joined with &"
-# the comparison that says the same with its sides exchanged
-TURNED = {"less": "greater", "less_equal": "greater_equal"}
-TURNED |= {b: a for a, b in TURNED.items()}
 
 
 def whole(value: Any) -> int | None:
@@ -66,6 +64,10 @@ class Index:
             low, high = (low + far, high) if far < 0 else (low, high + far)
         return low, high
 
+    def plain_steps(self) -> tuple[int, ...]:
+        """The steps, none where there is one element."""
+        return tuple(0 if n == 1 else s for n, s in zip(self.shape, self.steps, strict=True))
+
     def wide(self, shape: tuple[int, ...]) -> Index:
         """The same values read in a shape that it broadcasts to: missing dimensions come first."""
         more = len(shape) - len(self.shape)
@@ -89,7 +91,7 @@ class Index:
 
     def __getitem__(self, index: Any) -> Index:
         """`i[:, None]`: new dimensions of size 1; slices cut."""
-        given: tuple[Any, ...] = tuple(index) if isinstance(index, tuple) else (index,)
+        given = _several(index)
         shape: list[int] = []
         steps: list[int] = []
         axes: list[frozenset[int]] = []
@@ -105,7 +107,8 @@ class Index:
                 axes.append(NO_AXES)
                 continue
             if k >= self.ndim:
-                raise wrong_shape("NCC313", f"an index of {self.ndim} dimensions takes no more")
+                said = f"an index tensor of {self.ndim} dimensions takes no more indices"
+                raise wrong_shape("NCC313", said, "add a dimension with None")
             n, step = self.shape[k], self.steps[k]
             number = whole(one)
             if number is not None:
@@ -122,8 +125,11 @@ class Index:
         axes.extend(self.axes[k:])
         return Index(tuple(shape), tuple(steps), offset, tuple(axes))
 
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise wrong_type("NCC324", "an index tensor is assigned to", "make another with nl.arange")
+
     def reshape(self, *shape: Any) -> Index:
-        sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        sizes = _several(shape[0]) if len(shape) == 1 else shape
         return fitted(self.values().reshape(sizes), self, "reshape")
 
     # --- arithmetic ---------------------------------------------------------------------------
@@ -185,6 +191,12 @@ class Index:
             return NotImplemented
         return fitted(self.values() // number, self, f"// {number}")
 
+    def __truediv__(self, other: Any) -> NoReturn:
+        said = f"an index tensor divided by {other!r:.40} with / is no index tensor"
+        raise wrong_type("NCC371", said, "indices are whole numbers: divide with //")
+
+    __rtruediv__ = __truediv__
+
     def __mod__(self, other: Any) -> Any:
         number = whole(other)
         if number is None:
@@ -232,6 +244,11 @@ class Index:
         return " + ".join([*parts, str(self.offset)]) if parts else str(self.offset)
 
 
+def _several(value: Any) -> tuple[Any, ...]:
+    found = items(value)
+    return (value,) if found is None else tuple(found)
+
+
 def _fraction(value: float) -> NoReturn:
     said = f"an index tensor computes with whole numbers, not with {value}"
     raise wrong_type("NCC313", said, "divide with //")
@@ -239,6 +256,10 @@ def _fraction(value: float) -> NoReturn:
 
 def common(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that two index tensors broadcast to."""
+    if a == b or not b:
+        return a
+    if not a:
+        return b
     rank = max(len(a), len(b))
     one, two = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     if any(m != n and 1 not in (m, n) for m, n in zip(one, two, strict=True)):
@@ -271,7 +292,7 @@ def arange(*args: Any, **ignored: Any) -> Index:
     numbers = [whole(a) for a in args]
     if not 1 <= len(args) <= 3 or None in numbers:
         said = f"nl.arange takes whole numbers that are known while tracing, not {args!r:.60}"
-        raise wrong_type("NCC371", said)
+        raise wrong_type("NCC371", said, "pass one to three ints: start, stop and step")
     steps = range(*(n for n in numbers if n is not None))
     if not len(steps):
         said = f"nl.arange{tuple(numbers)} is empty"
@@ -319,7 +340,7 @@ class Grid:
 
 class _Mgrid:
     def __getitem__(self, index: Any) -> Any:
-        given = index if isinstance(index, tuple) else (index,)
+        given = _several(index)
         parts: list[Index] = []
         for d, one in enumerate(given):
             one = slice(0, one) if whole(one) is not None else one

@@ -8,6 +8,7 @@ from typing import Any
 from ncc.nki import memory
 from ncc.nki.dtypes import dtype_of
 from ncc.nki.old.blocks import Blocks, ParDim
+from ncc.nki.old.loops import running, scope
 from ncc.nki.old.places import Directive
 from ncc.nki.old.results import function
 from ncc.nki.old.tile import Tile, adopted
@@ -42,12 +43,16 @@ def _allocated(shape: Any, dtype: Any, buffer: Any, name: Any, fill: Any = None)
     if len(numbers) - lead == 1 and region in (sbuf, psum):
         numbers = (*numbers, 1)
     blocks, rest = numbers[:lead], numbers[lead:]
+    loop = scope() if region in (sbuf, psum) else None
+    if isinstance(buffer, Directive):  # the older compiler saw each loop's body once
+        buffer = trace.places.setdefault(running(trace).here(), buffer)
 
     def make(block: tuple[int, ...]) -> Tile:
         address = buffer.address(block, rest, kind) if isinstance(buffer, Directive) else None
         label = "_".join([str(name or ""), *map(str, block)]) if name or block else ""
         label = label if name else ""
         made = Tile.whole(memory.allocate(rest, kind, region, label, address).storage, kind)
+        made.storage.loop = loop
         if fill is not None:
             filled_with(made, fill)
         return made
@@ -73,7 +78,8 @@ def filled_with(made: Tile, value: float) -> None:
 def _checked(value: Any, dtype: Any) -> Any:
     value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, int | float):
-        raise wrong_type("NCC325", f"a tensor is filled with a number, not {value!r:.60}")
+        said = f"a tensor is filled with a number, not {value!r:.60}"
+        raise wrong_type("NCC325", said, "assign the tile to nl.ndarray(...)[...]")
     if dtype_of(dtype).is_float:
         return value
     if not (math.isfinite(value) and value == int(value)):

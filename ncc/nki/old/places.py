@@ -25,7 +25,7 @@ class Directive:
     ) -> tuple[int, int]:
         size = math.prod(shape[1:]) * dtype.size
         found = self._asked(block, shape[0], size)
-        values = tuple(int(x) for x in found) if hasattr(found, "__iter__") else ()
+        values: list[int] = [int(x) for x in found] if hasattr(found, "__iter__") else []
         if len(values) != (3 if self.region == psum else 2):
             parts = "(bank, first partition, byte)" if self.region == psum else "(partition, byte)"
             said = f"the allocation function of a tensor in {self.region} gave {found!r:.60}"

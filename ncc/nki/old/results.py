@@ -7,15 +7,20 @@ what lies outside is undefined.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
+from inspect import signature
 from typing import Any
 
+from ncc.errors import listed
 from ncc.nki import isa
 from ncc.nki.dtypes import dtype_of
 from ncc.nki.memory import allocate
+from ncc.nki.old.dynamic import gathered, moves_on_chip
 from ncc.nki.old.index import Index, Mask
+from ncc.nki.old.loops import scope
 from ncc.nki.old.masks import Box, regions
-from ncc.nki.old.tile import RuntimeIndex, Tile, adopted
+from ncc.nki.old.tile import Tile, adopted
+from ncc.nki.old.walks import RuntimeIndex
 from ncc.nki.regions import MemoryRegion, psum, sbuf
 from ncc.nki.tensor import NkiTensor
 from ncc.nki.trace import current, wrong_shape, wrong_type
@@ -24,8 +29,8 @@ Write = Callable[..., Any]
 
 
 def function(name: str, op: str = "") -> Callable[[Any], Any]:
-    """A function as kernels see it: its name, and where it is an operator (`op=nl.add`) its symbolic
-    one. Keywords that later releases dropped are taken and mean nothing."""
+    """A function as kernels see it: its name, and where it is an operator (`op=nl.add`) its
+    symbolic one."""
 
     def made(plain: Any) -> Any:
         @wraps(plain)
@@ -37,7 +42,8 @@ def function(name: str, op: str = "") -> Callable[[Any], Any]:
                 if trace is None or trace.tb_next is not None:
                     raise  # from inside, not about the arguments
                 said = str(wrong).replace(f"{plain.__name__}()", name, 1)
-                raise wrong_type("NCC330", said) from None
+                hint = f"it takes {listed(signature(plain).parameters)}"
+                raise wrong_type("NCC330", said, hint) from None
 
         run.__name__ = run.__qualname__ = name
         if op:
@@ -76,7 +82,18 @@ def fresh(shape: Sequence[int], dtype: Any, buffer: MemoryRegion = sbuf) -> Tile
     sizes = tuple(shape) if len(shape) > 1 else (*shape, 1)
     made = Tile.whole(allocate(sizes, dtype, buffer).storage, dtype_of(dtype))
     current().temporary.add(made.name)
+    made.storage.loop = scope()
+    if buffer == psum:
+        made.storage.written = _marked(made.size)  # one product writes it, and overwrites
     return made
+
+
+@cache
+def _marked(count: int) -> Any:
+    """The marks of a PSUM tile that is written whole: one array for all of a size."""
+    import numpy as np
+
+    return np.ones(count, np.bool_)
 
 
 def filled(shape: Sequence[int], dtype: Any, value: float) -> Tile:
@@ -159,8 +176,11 @@ def written(
     write: Write,
     operands: Sequence[Any] = (),
     buffer: MemoryRegion = sbuf,
+    once: bool = False,
 ) -> Tile:
-    """A fresh tile that `write(dst, *operands)` fills, inside the mask."""
+    """A fresh tile that `write(dst, *operands)` fills, inside the mask. `once`: the call folds what
+    it computes, so it is one instruction over exactly one rectangle (NCC373)."""
+    operands = [gathered(x) if moves_on_chip(x) else x for x in operands]
     made = fresh(shape, dtype, buffer)
     sizes = made.shape
     boxes = regions(joint(mask, operands), sizes, where)
@@ -168,10 +188,29 @@ def written(
         write(made, *operands)
         return made
     made.valid = boxes
+    if len(boxes) > 1:
+        if once:
+            said = f"{where}: the mask leaves {len(boxes)} rectangles, and one fold takes one"
+            raise wrong_shape("NCC373", said, "fill the rest with nisa.affine_select first")
+        boxes = around(boxes, operands, sizes, where)
     for box in boxes:
-        grown = from_start(box)
+        grown = box if once else from_start(box)
         write(made.cut(grown), *[cut(x, grown, sizes, where) for x in operands])
     return made
+
+
+def around(
+    boxes: list[Box], operands: Sequence[Any], shape: tuple[int, ...], where: str
+) -> list[Box]:
+    """One rectangle around all, where every operand holds elements: what is masked out of a fresh
+    tile is undefined anyway."""
+    spans = zip(*boxes, strict=True)
+    hull = from_start(tuple((min(a for a, _ in s), max(b for _, b in s)) for s in spans))
+    for x in operands:
+        part = cut(x, hull, shape, where)
+        if isinstance(part, Tile) and not part.fits():
+            return boxes
+    return [hull]
 
 
 def into(where: str, dst: Tile, mask: Any, write: Write, operands: Sequence[Any] = ()) -> None:
@@ -213,7 +252,7 @@ def _wide(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 
 def spread(x: Tile, shape: Sequence[int], where: str) -> Tile:
-    """`x` read as `shape`. Free dimensions repeat by a view, a single partition by a copy to all."""
+    """`x` read as `shape`: free dimensions repeat by a view, one partition by a copy to all."""
     wanted = tuple(shape)
     if x.shape == wanted:
         return x

@@ -7,8 +7,10 @@ from typing import Any, Self
 
 from ncc.ir.kernel import Access, Rows, Scalar
 from ncc.nki.layout import span
-from ncc.nki.old.index import NO_AXES, Axes, Grid, Index, Mask, common, whole
+from ncc.nki.old.index import NO_AXES, Axes, Index, Mask, common, whole
+from ncc.nki.old.loops import in_scope
 from ncc.nki.old.masks import Box
+from ncc.nki.old.walks import RuntimeIndex, bounds_of, spread_grids
 from ncc.nki.regions import psum
 from ncc.nki.tensor import DynSlice, NkiTensor
 from ncc.nki.tensor_base import TensorBase
@@ -20,31 +22,13 @@ Bound = tuple[int, int, int, tuple[int, ...]]
 MIXED = "index every dimension with nl.arange or nl.mgrid, or every one with slices"
 
 
-class RuntimeIndex:
-    """`idx_tile[...] + nl.arange(n)[None, :]`: a start that the machine reads, and a walk from it."""
-
-    __slots__ = ("index", "tile")
-    __array_ufunc__ = None
-
-    def __init__(self, tile: Tile, index: Index) -> None:
-        self.tile, self.index = tile, index
-
-    def __add__(self, other: Any) -> RuntimeIndex:
-        return RuntimeIndex(self.tile, self.index + other)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> RuntimeIndex:
-        return RuntimeIndex(self.tile, self.index - other)
-
-
 class Tile(NkiTensor):
     """A view whose index may leave the tensor until a mask cuts it.
 
     `bounds`: what is still to be checked. `valid`: the rectangles that a masked call wrote (None:
-    all). `redo` writes the product (`turns`: transpose) that this tile holds into another one instead. `folds` is the
-    operator of `nl.loop_reduce`. `axes`: which `nl.arange`s walk each dimension. `mask`: what
-    `t[mask]` leaves.
+    all). `redo` writes the product (`turns`: transpose) that this tile holds into another one
+    instead. `folds` is the operator of `nl.loop_reduce`. `axes`: which `nl.arange`s walk each
+    dimension. `mask`: what `t[mask]` leaves.
     """
 
     __slots__ = ("axes", "bounds", "folds", "mask", "redo", "turns", "valid")
@@ -60,7 +44,7 @@ class Tile(NkiTensor):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         return object.__new__(cls)
 
-    def _plain(self) -> Self:
+    def plain(self) -> Self:
         self.axes, self.bounds, self.folds = (), (), ""
         self.mask = self.redo = self.valid = None
         self.turns = False
@@ -68,14 +52,22 @@ class Tile(NkiTensor):
 
     @classmethod
     def whole(cls, storage: Storage, dtype: Any) -> Self:
-        return super().whole(storage, dtype)._plain()
+        return super().whole(storage, dtype).plain()
 
     def derived(self, *args: Any, **more: Any) -> Self:
         if self.bounds:
             self.inside()
-        return super().derived(*args, **more)._plain()
+        return super().derived(*args, **more).plain()
 
     # --- bounds -------------------------------------------------------------------------------
+
+    def fits(self) -> bool:
+        """Whether every index lies in its dimension."""
+        for _, size, offset, steps in self.bounds:
+            low, high = span(self.shape, steps)
+            if low + offset < 0 or high + offset >= size:
+                return False
+        return True
 
     def inside(self) -> None:
         """NCC314 unless every index lies in its dimension."""
@@ -90,6 +82,8 @@ class Tile(NkiTensor):
     def access(self, role: str = "", *, compute: bool = True, write: bool = False) -> Access:
         if self.bounds:
             self.inside()
+        if self.storage.loop is not None:
+            in_scope(self.storage)
         if not write and self.storage.zero and self.buffer == psum:
             from ncc.nki.old.zeros import written_zeros
 
@@ -133,6 +127,8 @@ class Tile(NkiTensor):
 
     def __getitem__(self, index: Any) -> Self:
         given = spread_grids(index)
+        if len(given) == len(self.shape) and (plain := self._static(given)) is not None:
+            return plain
         for one in given:
             if isinstance(one, Index | RuntimeIndex | TensorBase):
                 return self._walked(self._whole_index(given))
@@ -141,6 +137,43 @@ class Tile(NkiTensor):
         if self._leaves(given):
             return self._walked(self._whole_index(given))
         return super().__getitem__(given)
+
+    def _static(self, given: tuple[Any, ...]) -> Self | None:
+        """The plain case, index tensors of one rank and numbers; None for every other."""
+        rank = max((one.ndim for one in given if type(one) is Index), default=0)
+        if rank < 2 or self.bounds:
+            return None
+        sizes, strides, axes = [1] * rank, [0] * rank, [NO_AXES] * rank
+        bounds: list[Bound] = []
+        offset = self.offset
+        for k, one in enumerate(given):
+            n, by = self.shape[k], self.strides[k]
+            if type(one) is int and 0 <= one < n:
+                offset += one * by
+                continue
+            if type(one) is not Index or one.ndim != rank:
+                return None
+            offset += one.offset * by
+            low = high = one.offset
+            for d, (count, step) in enumerate(zip(one.shape, one.steps, strict=True)):
+                if count == 1:
+                    continue
+                if sizes[d] not in (1, count) or (self.row and step and (k == 0) != (d == 0)):
+                    return None
+                sizes[d] = count
+                strides[d] += step * by
+                axes[d] |= one.axes[d]
+                far = (count - 1) * step
+                low, high = (low + far, high) if far < 0 else (low, high + far)
+            if low < 0 or high >= n:
+                bounds.append((k, n, one.offset, one.plain_steps()))
+        if self.row:
+            if sizes[0] > 1 and not strides[0]:
+                return None
+            strides[0] = strides[0] or self.row
+        made = self.derived(tuple(sizes), tuple(strides), offset)
+        made.bounds, made.axes = tuple(bounds), tuple(axes)
+        return made
 
     def _masked(self, given: tuple[Any, ...]) -> Self:
         """`t[mask]`: the whole view, of which an instruction uses what the mask leaves."""
@@ -157,7 +190,8 @@ class Tile(NkiTensor):
 
     def _whole_index(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         if any(one is None for one in given):
-            raise wrong_type("NCC313", f"an index of {self.name} mixes None and index tensors")
+            said = f"an index of {self.shown} mixes None and index tensors"
+            raise wrong_type("NCC313", said, "give the index tensors their dimensions instead")
         if len(given) != len(self.shape) or any(one is Ellipsis for one in given):
             return self._full(given)
         return given
@@ -172,7 +206,7 @@ class Tile(NkiTensor):
                 if start is not None and width is not None and start + width > size:
                     return True
             elif isinstance(one, slice):
-                stop = None if one.stop is None else whole(one.stop)
+                stop = whole(bounds_of(one)[1])
                 if stop is not None and stop > size:
                     return True
         return False
@@ -208,7 +242,9 @@ class Tile(NkiTensor):
         if self.row:
             if len(shape) < 2:
                 raise self._no_tile()
-            strides[0] = self.row if shape[0] == 1 or not strides[0] else strides[0]
+            if shape[0] > 1 and not strides[0]:
+                raise self._no_tile()
+            strides[0] = self.row if shape[0] == 1 else strides[0]
         elif not shape:
             shape, strides, axes = (1,), [1], [NO_AXES]
             bounds = [(k, n, o, (0,)) for k, n, o, _ in bounds]
@@ -275,14 +311,15 @@ class Tile(NkiTensor):
         if not isinstance(one, slice):
             return whole_number(one, f"an index of {self.name}"), 1, 1
         n = self.shape[k]
-        start, stop = (whole(x) if x is not None else None for x in (one.start, one.stop))
-        step = 1 if one.step is None else whole_number(one.step, "a step")
+        first, last, by = bounds_of(one)
+        start, stop = whole(first), whole(last)
+        step = 1 if by is None else whole_number(by, "a step")
         start = 0 if start is None else start + n if start < 0 else start
         stop = n if stop is None else stop + n if stop < 0 else stop
         return start, len(range(start, stop, step)), step
 
     def _move(self, k: int, source: Tile, reach: tuple[int, int], strides: list[int]) -> Any:
-        low, high = reach
+        _, high = reach
         if source.size == 1:
             if k == 0 and self.row:
                 said = f"dimension 0 of {self.name}, its partitions, at a run-time index"
@@ -341,13 +378,13 @@ class Tile(NkiTensor):
         return self._in_place("bitwise_or", other)
 
     def __eq__(self, other: object) -> Any:
-        number = isinstance(other, int | float) or isinstance(other, Tile)
+        number = isinstance(other, int | float | Tile)
         if number and other is not self and is_tracing() and current().old:
             return self._compute("equal", self, other)
         return self is other
 
     def __ne__(self, other: object) -> Any:
-        number = isinstance(other, int | float) or isinstance(other, Tile)
+        number = isinstance(other, int | float | Tile)
         if number and other is not self and is_tracing() and current().old:
             return self._compute("not_equal", self, other)
         return self is not other
@@ -387,7 +424,7 @@ class Tile(NkiTensor):
         wanted = ints((shape,), "assert_shape: a size")
         if wanted != self.shape:
             said = f"{self.name} has the shape {self.shape}, asserted is {wanted}"
-            raise wrong_shape("NCC374", said)
+            raise wrong_shape("NCC374", said, "correct one of the two")
         return self
 
     @property
@@ -402,12 +439,4 @@ def adopted(tensor: NkiTensor) -> Tile:
     made: Tile = object.__new__(Tile)
     for name in TensorBase.__slots__:
         setattr(made, name, getattr(tensor, name))
-    return made._plain()
-
-
-def spread_grids(index: Any) -> tuple[Any, ...]:
-    """An index as a tuple; an `nl.mgrid` as a whole gives its parts."""
-    given: tuple[Any, ...] = tuple(index) if isinstance(index, tuple | Grid) else (index,)
-    if any(isinstance(one, Grid) for one in given):
-        return tuple(p for one in given for p in (one if isinstance(one, Grid) else (one,)))
-    return given
+    return made.plain()

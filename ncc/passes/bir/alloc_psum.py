@@ -63,7 +63,7 @@ from ncc.ir.colouring import INFINITE, Colouring, Node, colour
 from ncc.ir.intervals import peak, with_live
 from ncc.ir.locations import box_of, fresh, owners, row_of, with_locs
 from ncc.ir.redefinitions import without_rings
-from ncc.ir.sbuf_rectangles import table
+from ncc.ir.sbuf_rectangles import at_line, table
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -216,7 +216,7 @@ def too_many(nodes: list[Node], module: Module, target: Target) -> NccError:
     here = sorted((n for n in nodes if n.lo <= when <= n.hi), key=lambda n: (n.lo, n.name))
     rows = [(n.name, f"{n.size} bank{'s' * (n.size > 1)}", owned[n.name][0]) for n in here]
     said = (
-        f"{len(here)} PSUM tiles that are live at {insts[when].name} take {most} banks, and "
+        f"{len(here)} PSUM tiles that are live at {at_line(insts[when])} take {most} banks, and "
         f"{target} has {target.psum_banks}: {table(rows)}"
     )
     place = owned[here[0].name][0].origin.place(here[0].name, ME)

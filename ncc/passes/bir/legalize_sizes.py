@@ -37,6 +37,7 @@ import attrs
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Operand, with_insts
 from ncc.ir.bir_opcodes import OPCODES, keyed
+from ncc.ir.bir_operands import free_pairs
 from ncc.ir.bir_patterns import canonical
 from ncc.ir.core import unchanged
 from ncc.ir.data import size_of
@@ -124,7 +125,7 @@ def engine(inst: Inst, owned: dict[str, Owned]) -> list[Inst]:
     bad = complaints(inst, owned, ME)
     if bad is None:
         return [inst]
-    walked = WALKED.get(inst.opcode)
+    walked = WALKED.get(inst.opcode) if free_pairs(inst) == OPCODES[inst.opcode].free else None
     if bad.code == "NCC505" or walked is None:
         raise bad
     operands = [x for x in (*inst.ins[:walked], *inst.outs) if type(x) is Ap]

@@ -74,7 +74,9 @@ def apply(module: Module, target: Target) -> Module | Cores:
     calls = [inst for inst in insts if is_shared(inst)]
     if not calls or target.level < 30:
         return module
-    both = {of for call in calls for name in ("func_args", "func_outs") for _, of in key(call, name)}
+    both = {
+        of for call in calls for name in ("func_args", "func_outs") for _, of in key(call, name)
+    }
     sets = tuple(of_both(of) if of.name in both else of for of in module.main.sets)
     met = meeting(insts, both, sets)
     cores = range(max(key(call, "lnc_size") for call in calls))

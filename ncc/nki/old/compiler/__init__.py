@@ -27,7 +27,7 @@ def _decorator(option: Any) -> Any:
 
     def decorate(func: Any = None, **keywords: Any) -> Any:
         if func is None:
-            return lambda given: decorate(given)
+            return decorate
         return option(func) if hasattr(func, "with_options") else func
 
     decorate.__name__ = decorate.__qualname__ = option.__name__

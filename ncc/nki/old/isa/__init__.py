@@ -59,6 +59,7 @@ from ncc.nki.old.isa.moving import (
     tensor_copy_dynamic_src,
     tensor_copy_predicated,
 )
+from ncc.nki.trace import NkiAttributeError, place
 
 __all__ = [
     "activation",
@@ -113,5 +114,5 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    hint = nearest(name, __all__)
-    raise AttributeError(f"neuronxcc.nki.isa has no {name}" + (f" ({hint})" if hint else ""))
+    hint = nearest(name, __all__) or "the calls are listed by dir(nki.isa)"
+    raise NkiAttributeError("NCC360", f"neuronxcc.nki.isa has no {name}", place(), hint)

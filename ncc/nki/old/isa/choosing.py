@@ -77,7 +77,7 @@ def affine_select(
 ) -> Any:
     """on_true_tile where a comparison of index expressions holds, else a number."""
     where = "affine_select"
-    source = in_sbuf(tile(on_true_tile, where, "on_true_tile"))
+    source = tile(on_true_tile, where, "on_true_tile")
     kind = dtype_of(dtype or source.dtype)
     made = fresh(source.shape, kind)
     boxes = regions(mask, source.shape, where)
@@ -87,7 +87,7 @@ def affine_select(
         target, one = made, source
         if box is not None:
             target, one = made.cut(box), cut(source, box, source.shape, where)
-        _selected(target, one, pred, on_false_value, source.shape, box)
+        _selected(target, in_sbuf(one), pred, on_false_value, source.shape, box)
     return made
 
 

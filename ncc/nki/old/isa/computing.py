@@ -80,8 +80,9 @@ def activation(
             reduce_cmd=reduce_cmd,
         )
 
-    operands = (source, added, factor, result)
-    return written(where, source.shape, dtype or source.dtype, mask, write, operands)
+    operands, kind = (source, added, factor, result), dtype or source.dtype
+    once = result is not None
+    return written(where, source.shape, kind, mask, write, operands, once=once)
 
 
 @function("activation_reduce")
@@ -209,8 +210,8 @@ def tensor_scalar_reduce(
         else:
             isa.tensor_scalar_reduce(dst, one, op0, value, reduce_op, total, reverse0)
 
-    operands = (source, operand, result)
-    return written(where, source.shape, dtype or source.dtype, mask, write, operands)
+    operands, kind = (source, operand, result), dtype or source.dtype
+    return written(where, source.shape, kind, mask, write, operands, once=True)
 
 
 @function("scalar_tensor_tensor")

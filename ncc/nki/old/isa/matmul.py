@@ -45,7 +45,7 @@ def nc_matmul(
     rows = still.size // still.shape[0] // (2 if double else 1)
     free = moved.shape[1:] if not double else (moved.size // moved.shape[0] // 2,)
     keep = _parts(masks, still, moved, axes)
-    keys = {
+    keys: dict[str, Any] = {
         "is_stationary_onezero": is_stationary_onezero,
         "is_moving_onezero": is_moving_onezero,
         "is_transpose": is_transpose,
@@ -125,9 +125,7 @@ def _belongs(term: Index, still: Tile, moved: Tile, axes: tuple[Axes, Axes]) -> 
         free = frozenset[int]().union(*one[1:])
         if walks & free:
             return found
-    if term.shape[-1:] == (still.shape[-1],) and still.shape[-1] != moved.shape[-1]:
-        return True
-    return False
+    return term.shape[-1:] == (still.shape[-1],) and still.shape[-1] != moved.shape[-1]
 
 
 @function("nc_transpose")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ncc.nki import isa
@@ -11,6 +12,7 @@ from ncc.nki.isa.operands import record
 from ncc.nki.isa.operands import tile as operand
 from ncc.nki.memory import is_hbm
 from ncc.nki.old.assign import assign, shaped
+from ncc.nki.old.dynamic import moves_on_chip
 from ncc.nki.old.results import (
     cast_to,
     fresh,
@@ -63,6 +65,9 @@ def tensor_copy_dynamic_dst(
     def write(target: Tile, one: Tile) -> None:
         isa.tensor_copy(target, one, engine=engine_of(engine))
 
+    if moves_on_chip(to) and mask is None:
+        assign(to, source)
+        return
     into("tensor_copy_dynamic_dst", to, mask, write, (shaped(source, to),))
 
 
@@ -96,9 +101,8 @@ def memset(
 ) -> Any:
     """A tile of one value."""
     sizes = ints((shape,), "memset: a size")
-    return written(
-        "memset", sizes, dtype, mask, lambda d: isa.memset(d, value, engine=engine_of(engine))
-    )
+    fill = partial(isa.memset, value=value, engine=engine_of(engine))
+    return written("memset", sizes, dtype, mask, fill)
 
 
 @function("dma_copy")

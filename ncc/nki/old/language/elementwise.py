@@ -29,7 +29,8 @@ from ncc.nki.old.results import (
     tile,
     written,
 )
-from ncc.nki.old.tile import RuntimeIndex, Tile, adopted
+from ncc.nki.old.tile import Tile, adopted
+from ncc.nki.old.walks import RuntimeIndex
 from ncc.nki.operators import BITVEC, COMPARE, LOGICAL
 
 TESTS = COMPARE | LOGICAL
@@ -238,12 +239,7 @@ def _with_number(name: str, x: Any, y: Any, kind: Dtype, mask: Any) -> Tile:
 def _alone(name: str, data: Tile, value: Any, reverse: bool, kind: Dtype, mask: Any) -> Tile:
     """Operators that have no form with a number on the engine that runs them."""
     if name == "power" and not reverse and value in (2, 2.0):
-        return written(
-            "nl.power", data.shape, kind, mask, lambda d, s: isa.activation(d, "square", s), (data,)
-        )
-    if name == "divide" and not reverse and value:
-        # a product with the rounded reciprocal would differ in the last bit
-        pass
+        return FUNCTIONS["square"](data, dtype=kind, mask=mask)
     wide = spread(filled((data.shape[0], 1), float32, float(value)), data.shape, f"nl.{name}")
     one, two = (wide, data) if reverse else (data, wide)
     return _tiles(name, one, two, data.shape, kind, mask)

@@ -15,8 +15,8 @@ from ncc.nki.old.results import (
     fresh,
     from_start,
     function,
-    joint,
     is_column,
+    joint,
     spread,
     tile,
 )

@@ -6,7 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from ncc.nki.language.loops import affine_range, sequential_range, static_range
+from ncc.nki.language.loops import static_range
+from ncc.nki.old.loops import affine_range, sequential_range
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from ncc.nki.old.results import (
     tile,
     written,
 )
+from ncc.nki.old.sequences import items
 from ncc.nki.old.tile import Tile
 from ncc.nki.operators import symbol
 from ncc.nki.regions import psum
@@ -60,17 +61,16 @@ def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None, **ignored
         if to.shape[0] > 128 or to.ndim == 1:
             value = value[0:1, 0:1].ap([[1, 1], *[[0, n] for n in to.shape]])
             value = tile(value, "nl.store")
-    given = in_sbuf(tile(value, "nl.store", "value"))
-    given = shaped(given, to)
+    given = shaped(tile(value, "nl.store", "value"), to)
     boxes = regions(joint(mask, (to, given)), to.shape, "nl.store")
     copied = isa.dma_copy if mode is None else partial(isa.dma_copy, oob_mode=mode)
     if boxes is None:
-        copied(to, given)
+        copied(to, in_sbuf(given))
         return
     same = given.shape == to.shape
     for box in boxes:
         part = cut(given, box, to.shape, "nl.store") if same else _other(given, to, box)
-        copied(to.cut(box), part)
+        copied(to.cut(box), in_sbuf(part))
 
 
 def _other(given: Tile, to: Tile, box: Any) -> Tile:
@@ -82,7 +82,8 @@ def _other(given: Tile, to: Tile, box: Any) -> Tile:
             found.append((0, 1))
             continue
         if not rest:
-            raise wrong_shape("NCC373", f"nl.store: a mask over {to.shape} on {given.shape}")
+            said = f"nl.store: a mask over {to.shape} does not cut a value of {given.shape}"
+            raise wrong_shape("NCC373", said, "give both one shape")
         found.append(rest.pop(0))
     return given.cut(tuple(found))
 
@@ -169,7 +170,7 @@ def broadcast_to(src: Any, shape: Any = None, **ignored: Any) -> Any:
 def expand_dims(data: Any, axis: Any) -> Any:
     """A view with a new dimension of size 1 for each axis."""
     source = tile(data, "nl.expand_dims", "data")
-    axes = list(axis) if isinstance(axis, list | tuple) else [axis]
+    axes = items(axis) or [axis]
     rank = source.ndim + len(axes)
     for k in sorted(int(a) % rank for a in axes):
         source = source.expand_dim(k)
@@ -227,13 +228,12 @@ def all_reduce(
     """The fold over programs of the grid: refused where there are several."""
     from ncc.nki.language.programs import num_programs
 
-    axes = program_axes if isinstance(program_axes, list | tuple) else [program_axes]
     trace = current("nl.all_reduce")
-    count = 1
-    for axis in axes:
-        count *= num_programs(axis)
-    if count == 2 == trace.lnc == len(trace.grid) * 2:
+    if trace.grid == (2,) and trace.lnc == 2:  # whatever axis: there is one
         return _of_both(tile(x, "nl.all_reduce"), op, mask, dtype)
+    count = 1
+    for axis in items(program_axes) or [program_axes]:
+        count *= num_programs(axis)
     if count > 1:
         said = (
             f"nl.all_reduce over {count} programs: they run one after the other and share no tile"
