@@ -39,8 +39,15 @@ def flash(q, k, v):
 
         p = nl.ndarray((rows, KEYS), q.dtype, buffer=nl.sbuf, name=f"p{at}")
         part = column()
-        nisa.activation(p, nl.exp, s, bias=new, reduce_op=nl.add, reduce_res=part,
-                        reduce_cmd=nisa.reduce_cmd.reset_reduce)
+        nisa.activation(
+            p,
+            nl.exp,
+            s,
+            bias=new,
+            reduce_op=nl.add,
+            reduce_res=part,
+            reduce_cmd=nisa.reduce_cmd.reset_reduce,
+        )
         pt = nl.ndarray((KEYS, rows), q.dtype, buffer=nl.sbuf, name=f"pt{at}")
         nisa.dma_transpose(pt, p)
         pv = nl.ndarray((rows, d), nl.float32, buffer=nl.psum, name=f"pv{at}")

@@ -22,15 +22,29 @@ def rmsnorm(x, w, eps=1e-6):
         square = nl.ndarray((128, d), nl.float32, buffer=nl.sbuf)
         total = nl.ndarray((128, 1), nl.float32, buffer=nl.sbuf)
         nisa.activation_reduce(
-            dst=square[0:rows], op=nl.square, data=tile[0:rows], reduce_op=nl.add, reduce_res=total[0:rows]
+            dst=square[0:rows],
+            op=nl.square,
+            data=tile[0:rows],
+            reduce_op=nl.add,
+            reduce_res=total[0:rows],
         )
         nisa.tensor_scalar(
-            dst=total[0:rows], data=total[0:rows], op0=nl.multiply, operand0=1.0 / d, op1=nl.add, operand1=eps
+            dst=total[0:rows],
+            data=total[0:rows],
+            op0=nl.multiply,
+            operand0=1.0 / d,
+            op1=nl.add,
+            operand1=eps,
         )
         nisa.activation(dst=total[0:rows], op=nl.rsqrt, data=total[0:rows])
         y = nl.ndarray((128, d), x.dtype, buffer=nl.sbuf)
         nisa.scalar_tensor_tensor(
-            dst=y[0:rows], data=tile[0:rows], op0=nl.multiply, operand0=total[0:rows], op1=nl.multiply, operand1=gamma[0:rows]
+            dst=y[0:rows],
+            data=tile[0:rows],
+            op0=nl.multiply,
+            operand0=total[0:rows],
+            op1=nl.multiply,
+            operand1=gamma[0:rows],
         )
         nisa.dma_copy(dst=out[i * 128 : i * 128 + rows, :], src=y[0:rows])
     return out
@@ -142,7 +156,9 @@ def placed_matmul(lhs_t, rhs):
                 nisa.dma_copy(dst=w, src=lhs_t[nl.ds(k * 128, 128), nl.ds(m * 128, 128)])
                 nisa.dma_copy(dst=x, src=rhs[nl.ds(k * 128, 128), nl.ds(n * 512, 512)])
                 nisa.nc_matmul(dst=acc, stationary=w, moving=x)
-            y = nl.ndarray((128, 512), nl.float32, buffer=nl.sbuf, address=(0, 4096 + 2048 * (turn % 2)))
+            y = nl.ndarray(
+                (128, 512), nl.float32, buffer=nl.sbuf, address=(0, 4096 + 2048 * (turn % 2))
+            )
             nisa.tensor_copy(dst=y, src=acc)
             nisa.dma_copy(dst=out[nl.ds(m * 128, 128), nl.ds(n * 512, 512)], src=y)
             turn += 1
@@ -182,13 +198,24 @@ def causal_softmax(s):
     t = nl.ndarray((n, m), nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=s)
     nisa.affine_select(
-        dst=t, pattern=[[-1, m]], channel_multiplier=1, on_true_tile=t, on_false_value=-9984.0, cmp_op=nl.greater_equal
+        dst=t,
+        pattern=[[-1, m]],
+        channel_multiplier=1,
+        on_true_tile=t,
+        on_false_value=-9984.0,
+        cmp_op=nl.greater_equal,
     )
     top = nl.ndarray((n, 1), nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=top, op=nl.maximum, data=t, axis=1, negate=True)
     total = nl.ndarray((n, 1), nl.float32, buffer=nl.sbuf)
     nisa.activation(
-        dst=t, op=nl.exp, data=t, bias=top, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce
+        dst=t,
+        op=nl.exp,
+        data=t,
+        bias=top,
+        reduce_op=nl.add,
+        reduce_res=total,
+        reduce_cmd=nisa.reduce_cmd.reset_reduce,
     )
     nisa.reciprocal(dst=total, data=total)
     y = nl.ndarray((n, m), s.dtype, buffer=nl.sbuf)
@@ -243,10 +270,20 @@ def scan(a, b, h0):
     z = nl.ndarray((n, t), nl.float32, buffer=nl.sbuf)
     half = t // 2
     nisa.tensor_tensor_scan(
-        dst=z[:, :half], data0=x[:, :half], data1=y[:, :half], initial=first, op0=nl.multiply, op1=nl.add
+        dst=z[:, :half],
+        data0=x[:, :half],
+        data1=y[:, :half],
+        initial=first,
+        op0=nl.multiply,
+        op1=nl.add,
     )
     nisa.tensor_tensor_scan(
-        dst=z[:, half:], data0=x[:, half:], data1=y[:, half:], initial=z[:, half - 1 : half], op0=nl.multiply, op1=nl.add
+        dst=z[:, half:],
+        data0=x[:, half:],
+        data1=y[:, half:],
+        initial=z[:, half - 1 : half],
+        op0=nl.multiply,
+        op1=nl.add,
     )
     nisa.dma_copy(dst=out, src=z)
     return out
@@ -264,7 +301,9 @@ def quantise(x):
     nisa.activation(dst=big, op=nl.abs, data=t)
     top = nl.ndarray((n, 1), nl.float32, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=top, op=nl.maximum, data=big, axis=1)
-    nisa.tensor_scalar(dst=top, data=top, op0=nl.multiply, operand0=1 / 240.0, op1=nl.maximum, operand1=1e-12)
+    nisa.tensor_scalar(
+        dst=top, data=top, op0=nl.multiply, operand0=1 / 240.0, op1=nl.maximum, operand1=1e-12
+    )
     inv = nl.ndarray((n, 1), nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=inv, data=top)
     y = nl.ndarray((n, d), nl.float8_e4m3, buffer=nl.sbuf)

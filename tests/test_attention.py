@@ -205,8 +205,9 @@ def test_where_p_is_transposed_changes_no_bit():
     assert len(made) == 1
 
 
-def test_both_forms_give_one_neff():
-    one = other(queries=40)
+@pytest.mark.parametrize("cores", [1, 2])
+def test_both_forms_give_one_neff(cores):
+    one = other(queries=40, cores=cores)
     found = traced(one, arrays(one))
     bir, klir = (compile(stage_of(found, form), target=found.target) for form in ("bir", "klir"))
     assert bir.module == klir.module

@@ -85,7 +85,7 @@ TOLD = {
     ("PE", 6): "NCC902 PE 6 (LoadStationary): reads sb rows 0 to 127 bytes {3} that "
     f"SP 9 (DmaDirect2d) writes, {ORDER}",
     ("Activation", 0): "NCC903 Activation 0 (DmaDirect2d): carries 32768 elements that nobody "
-    "wrote to output out",
+    "wrote to output out (write them first (a load, a memset), or copy fewer)",
     ("Activation", 1): "NCC904 Activation 1 (Exit): ends Activation while its DMA 1 of 1 may "
     "still run (it waits for S[9] >= 16)",
     ("DVE", 0): "NCC902 SP 0 (DmaDirect2d): writes sb rows 0 to 127 bytes {0} that "

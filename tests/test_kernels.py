@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from ncc import nki
+from ncc.errors import NccError
 
 nki.install()
 
@@ -33,6 +34,7 @@ class Case:
     keys: dict = attrs.field(factory=dict)
     inout: tuple[int, ...] = ()
     target: str = "trn2"
+    refused: str = ""  # the code with which it is not compiled
 
     @property
     def id(self) -> str:
@@ -168,6 +170,13 @@ def turned(x, cos, sin, interleaved=False):
     return (
         np.stack([one, two], -1).reshape(x.shape) if interleaved else np.concatenate([one, two], -1)
     )
+
+
+def windowed(x, starts):
+    out = np.zeros_like(x)
+    for at in starts[0].astype(int):
+        out[:, at : at + 8] = 2 * x[:, at : at + 8]
+    return out
 
 
 def packed(x):
@@ -457,6 +466,7 @@ CASES = (
             "control.sum_of_first",
             lambda rng, n=n: [*normal((5, 128, 40))(rng), np.array([[n]], np.int32)],
             lambda x, n: x[: int(n[0, 0])].sum(0),
+            refused="NCC398",
         )
         for n in (1, 4)
     ),
@@ -465,6 +475,7 @@ CASES = (
         lambda rng: [*normal((100, 40))(rng), np.array([[3]], np.int32)],
         lambda x, n: x / 8,
         0.0,
+        refused="NCC398",
     ),
     *(
         Case(
@@ -592,6 +603,16 @@ CASES = (
     Case(
         "pieces.biased_qkv", normal((150, 256), (256, 128), (256, 64), (256, 64), (256,)), qkv, 1e-5
     ),
+    Case(
+        "control.windows",
+        lambda rng: [*normal((40, 60))(rng), np.array([[3, 20, 51]], np.int32)],
+        windowed,
+    ),
+    Case(
+        "control.chosen_block_product",
+        lambda rng: [*normal((64, 30), (64, 50))(rng), np.array([[3]], np.int32)],
+        lambda a, b, i: a.T @ b[:, 30:40],
+    ),
 )
 
 
@@ -618,6 +639,11 @@ def test_kernel(case: Case, way: str, monkeypatch):
     keys = {k: v() if callable(v) else v for k, v in case.keys.items()}
     true = case.true(*[a.astype(np.float64) for a in args])
     true = true if isinstance(true, tuple) else (true,)
+    if case.refused and way == "compiled":
+        with pytest.raises(NccError) as told:
+            kernel(*args, **keys)
+        assert told.value.code == case.refused
+        return
     got = (nki.simulate(kernel) if way == "simulated" else kernel)(*args, **keys)
     got = got if isinstance(got, tuple | list) else (got,)
     assert len(got) == len(true)

@@ -160,7 +160,7 @@ WRONG = [
     # nothing is returned
     (
         "seed.hlo",
-        [("    return attrs.evolve(module, body=body) if body else module", "    pass")],
+        [("    return module if unchanged(body, module.body) else attrs", "    attrs")],
         "NCC010 cut_partition.py, cut-partition: what the pass gives is no penguin program",
     ),
     # a slip of Python, with its line

@@ -14,6 +14,7 @@ import pytest
 import ncc.nki.old.compiler as ncc_compiler
 import ncc.nki.old.isa as nisa
 import ncc.nki.old.language as nl
+from ncc import pack
 from ncc.errors import NccError
 from ncc.interp.kernel import run as interpreted
 from ncc.nki import old as nki
@@ -723,6 +724,20 @@ def test_benchmarks_measure() -> None:
     a = f(2, 4, 4)
     close(kernel[2](a), a)
     assert kernel.benchmark_result.nc_latency.get_latency_percentile(50) > 0
+
+
+def test_a_run_leaves_its_container(tmp_path: Any) -> None:
+    @nki.baremetal(save_neff_name="kernel.neff", working_directory=tmp_path)
+    def kernel(a: Any) -> Any:
+        out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(a) + 1)
+        return out
+
+    a = f(8, 4)
+    nki.simulate_kernel(kernel, a)
+    assert not list(tmp_path.iterdir())
+    close(kernel(a), a + 1)
+    assert pack.read(tmp_path / "kernel.neff").members
 
 
 def test_modes_and_traced_parts() -> None:

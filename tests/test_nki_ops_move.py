@@ -141,7 +141,7 @@ def test_a_start_that_is_outside_is_an_error_with_its_numbers(value):
     b.op("register_move", {"dst": reg("r"), "src": value})
     one = Access("x", "float32", ((6, 1), (1, 6)), 0, (Scalar(reg("r"), 6, 8),))
     b.op("dma_copy", {"dst": "d", "src": one})
-    with pytest.raises(NccError, match=rf"NCC280.* index {value} is outside the 8 that x has"):
+    with pytest.raises(NccError, match=rf"NCC280.* index {value} leaves dimension 0 of x"):
         b.run("d")
 
 
@@ -676,7 +676,7 @@ def test_a_core_that_waits_alone():
         if core:
             yield op("i2", "core_barrier", {}, cores=(0, 1))
 
-    with pytest.raises(NccError, match="NCC396 core 1 wait"):
+    with pytest.raises(NccError, match="NCC396.* core 1 wait"):
         run(cores(body), {"x": np.zeros((4, 6), np.float32)}, TRN2)
 
 

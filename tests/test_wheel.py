@@ -94,7 +94,7 @@ def test_doctor_tries_the_seed_program(installed):
 def test_labs_start_and_are_checked(installed):
     assert "tiling" in installed("lab", "list")
     installed("lab", "start", "tiling")
-    assert "0 of 3 programs pass" in installed("lab", "check", "tiling", status=3)
+    assert "0 of 4 programs pass" in installed("lab", "check", "tiling", status=3)
 
 
 def test_explain_finds_its_pages(installed):

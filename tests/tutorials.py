@@ -14,6 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -51,7 +52,9 @@ class Host(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return nki.jit if name == "nki_jit" else Host(name)
+        if name == "nki_jit":  # how an early release of torch_neuronx spelt the older API's jit
+            return import_module("neuronxcc.nki").jit
+        return Host(name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return args[0] if len(args) == 1 and callable(args[0]) else self
@@ -90,13 +93,14 @@ class Result:
     count: int = 0
     seconds: float = 0.0
     refused: str = ""
+    given: str = ""
 
     def cells(self) -> list[str]:
         """The row of the table."""
         result = "fail" if self.failed else "refused" if self.refused else "pass"
         ran = [f"{self.error:.1e}", str(self.count or ""), f"{self.seconds:.2f}"]
         shown = ran if result == "pass" or self.error else ["", "", ""]
-        return [f"`{self.case.kernel}`", self.how, result, *shown]
+        return [f"`{self.case.kernel}`", self.given, self.how, result, *shown]
 
 
 def sources(folder: Path, repository: str, commit: str) -> Iterator[Source]:
@@ -147,6 +151,15 @@ def error_of(got: Any, want: Any) -> float:
         gap = np.abs(a - b).max() / np.abs(b).max()
         worst = max(worst, float(gap) if np.isfinite(gap) else float("inf"))
     return worst
+
+
+def given(case: Case) -> str:
+    """The arguments of a call, arrays by type and sizes."""
+    said: list[str] = []
+    for one in case.make(np.random.default_rng(7)):
+        sizes = "×".join(map(str, getattr(one, "shape", ())))
+        said.append(f"{one.dtype} {sizes}" if sizes else str(one))
+    return ", ".join(said)
 
 
 def instructions(kernel: Any, args: tuple[Any, ...], how: str) -> int:
@@ -205,11 +218,14 @@ def page(results: list[Result], missing: list[str]) -> str:
         "compiling and running.",
         "",
     ]
-    passed = sum(not r.failed for r in results)
-    lines += [f"{passed} of {len(results)} runs pass.", ""]
+    passed = sum(not (r.failed or r.refused) for r in results)
+    refused = sum(bool(r.refused) for r in results)
+    told = f"; {refused} are refused, as they must be" if refused else ""
+    lines += [f"{passed} of {len(results)} runs pass{told}.", ""]
     for source in dict.fromkeys(r.source for r in results):
         lines += [f"## {source.shown}", "", f"`{source.repository}` at `{source.commit}`", ""]
-        lines += ["| kernel | how | result | error | ops | seconds |", "|---|---|---|---|---|---|"]
+        lines += ["| kernel | arguments | how | result | error | ops | seconds |"]
+        lines += ["|---|---|---|---|---|---|---|"]
         mine = [r for r in results if r.source == source]
         lines += ["| " + " | ".join(r.cells()) + " |" for r in mine]
         lines += [""]
@@ -245,7 +261,7 @@ def main() -> int:
             missing.append(case.file)
         for source in having:
             for how in ("simulated", "compiled"):
-                one = run(case, source, how)
+                one = attrs.evolve(run(case, source, how), given=given(case))
                 results.append(one)
                 print(" ".join([*one.cells(), one.failed]), flush=True)
     for name in missing:

@@ -36,7 +36,7 @@ def cores_meet(program: Module | Cores, target: Target) -> Iterator[NccError]:
 
 
 def shared_tensors_agree(program: Module | Cores, target: Target) -> Iterator[NccError]:
-    """A tensor that several cores know has one kind, type and shape; all know inputs and outputs."""
+    """A tensor of several cores has one kind, type and shape; all know inputs and outputs."""
     modules = modules_of(program)
     if len(modules) < 2:
         return

@@ -137,9 +137,7 @@ OPCODES: dict[str, Row] = {
     "TensorCopyDynamicSrc": _row(24, "VG", "SP SR*", "SP", {"scale": 1, "can_read_uninit": False}),
     "TensorCopyDynamicDst": _row(25, "VG", "SP SR*", "SP", {"scale": 1, "can_read_uninit": False}),
     # `num_elem_per_idx` is ncc's own
-    "IndirectCopy": _row(
-        26, "G", "S S", "S", {"num_valid_indices": 0, "num_elem_per_idx": 1}
-    ),
+    "IndirectCopy": _row(26, "G", "S S", "S", {"num_valid_indices": 0, "num_elem_per_idx": 1}),
     "TensorReduce": _row(
         27,
         "VG",

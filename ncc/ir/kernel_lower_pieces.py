@@ -21,9 +21,16 @@ class Pieces(Operands):
             raise self.refuse(f"walks operands of {said} elements a partition side by side")
         found = cut([walk.free for walk in walks], free, most)
         out = walks[-1]
-        if out.memory == "PSUM" and out.row * size_of(out.dtype) > BANK:
-            found = [piece for part in found for piece in self.banked(part, out, len(walks) - 1)]
-        return found
+        if out.memory != "PSUM" or self.begin(out) % BANK + out.row * size_of(out.dtype) <= BANK:
+            return list(found)
+        return [piece for part in found for piece in self.banked(part, out, len(walks) - 1)]
+
+    def begin(self, out: Walk) -> int:
+        """The byte of its partition at which a PSUM tile begins; an open one begins with a bank."""
+        buffer = self.buffers.get(out.loc)
+        if buffer and buffer.address and out.loc not in self.free_places:
+            return buffer.address[1]
+        return 0
 
     def accesses(self, walks: Sequence[Walk], free: int, most: int = 0xFFFF) -> list[list[Ap]]:
         """The same as accesses, one a walk; the destination is the last."""
@@ -54,11 +61,7 @@ class Pieces(Operands):
 
     def in_bank(self, part: Part, out: Walk, n: int) -> bool:
         size = size_of(out.dtype)
-        buffer = self.buffers.get(out.loc)
-        begin = 0
-        if buffer and buffer.address and out.loc not in self.free_places:
-            begin = buffer.address[1]
-        low = high = begin + (out.at + part.more[n]) * size
+        low = high = self.begin(out) + (out.at + part.more[n]) * size
         for num, steps in part.joints:
             reach = steps[n] * (num - 1) * size
             low, high = low + min(reach, 0), high + max(reach, 0)

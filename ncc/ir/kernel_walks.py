@@ -8,6 +8,7 @@ walks are cut at common places, and what does not fit one record becomes pieces.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -46,7 +47,7 @@ class Walk:
 
     def ap(self, free: Sequence[tuple[int, int]] | None = None, more: int = 0) -> Ap:
         """The access as BIR has it, or one of other free pairs that begins `more` further on."""
-        pairs = tuple(collapsed(self.free) if free is None else free) or ((1, 1),)
+        pairs = (fused(self.free) if free is None else tuple(free)) or ((1, 1),)
         if self.memory == "DRAM":
             if len(pairs) == 1:
                 pairs = ((pairs[0][0] * pairs[0][1], 1), *pairs)
@@ -74,13 +75,26 @@ class Part:
         return [(steps[n], num) for num, steps in self.joints]
 
 
-def cut(walks: Sequence[Pairs], free: int = 5, most: int = COUNT, limit: int = STEP) -> list[Part]:
+def cut(
+    walks: Sequence[Pairs], free: int = 5, most: int = COUNT, limit: int = STEP
+) -> tuple[Part, ...]:
     """Walks of equal counts in pieces: at most `free` pairs, `most` elements, steps to `limit`."""
+    return _cut(tuple([tuple(walk) for walk in walks]), free, most, limit)
+
+
+@lru_cache(1 << 14)
+def _cut(walks: tuple[Pairs, ...], free: int, most: int, limit: int) -> tuple[Part, ...]:
     found: list[Part] = []
     for joints, more in aligned(walks):
         for part in _shortened(joints, more, most):
             found += _parted(part, free, limit)
-    return found
+    return tuple(found)
+
+
+@lru_cache(1 << 14)
+def fused(pairs: Pairs) -> Pairs:
+    """A walk in the fewest pairs."""
+    return tuple(collapsed(pairs))
 
 
 def aligned(walks: Sequence[Pairs]) -> Iterator[tuple[list[Joint], tuple[int, ...]]]:

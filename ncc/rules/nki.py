@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
+
 from ncc.rules import Rule
-from ncc.rules.nki_examples import example as shown_of
+from ncc.rules.nki_examples import shown
 
 KERNEL = """import nki
 import nki.isa as nisa
@@ -34,7 +36,7 @@ def changed(old: str, new: str) -> str:
     return KERNEL.replace(old, new, 1)
 
 
-RULES: tuple[Rule, ...] = (
+_TEXTS: tuple[Rule, ...] = (
     Rule(
         "NCC301",
         "an API call outside a kernel",
@@ -140,6 +142,7 @@ RULES: tuple[Rule, ...] = (
         "cores that disagree about a shared tensor",
         "A tensor in shared_hbm is one for both cores: same name or same place, same shape and type.",
         "Allocate it on both cores alike, or give the tensors different names.",
-        **shown_of("NCC382"),
     ),
 )
+
+RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule)) for rule in _TEXTS)

@@ -45,12 +45,9 @@ def kernel(lines: str) -> str:
 
 def shown(rule: Rule) -> dict[str, str]:
     """The example of a rule as fields of its row; empty where there is none."""
-    return example(rule.code) if rule.code in LINES else {}
-
-
-def example(code: str) -> dict[str, str]:
-    """The example of a code that has one."""
-    wrong, right, *how = LINES[code]
+    if rule.code not in LINES:
+        return {}
+    wrong, right, *how = LINES[rule.code]
     return {
         "wrong": wrong if wrong.startswith("import") else kernel(wrong),
         "right": right if right.startswith("import") else kernel(right),

@@ -116,3 +116,33 @@ def through_shared_memory(x):
     again = load(middle[other * half : other * half + half])
     nisa.dma_copy(dst=out[nl.ds(me * half, half), :], src=again)
     return out
+
+
+@nki.jit
+def windows(x, starts, size: int = 8):
+    """Window i of each row begins at starts[i]; twice it goes to the same place of the result."""
+    rows, width = x.shape
+    out = nl.ndarray((rows, width), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile, begin = load(x), load(starts)
+    made = nl.zeros((rows, width), dtype=x.dtype, buffer=nl.sbuf)
+    for i in range(starts.shape[1]):
+        at = nisa.register_alloc(begin[:, i : i + 1])
+        view = {"pattern": [[width, rows], [1, size]], "scalar_offset": at, "indirect_dim": 1}
+        nisa.tensor_tensor(
+            dst=made.ap(**view), data1=tile.ap(**view), data2=tile.ap(**view), op=nl.add
+        )
+    nisa.dma_copy(dst=out, src=made)
+    return out
+
+
+@nki.jit
+def chosen_block_product(a, b, block, size: int = 10):
+    """a.T times the columns of b that a block number chooses while the kernel runs."""
+    k, m = a.shape
+    blocks = b.shape[1] // size
+    out = nl.ndarray((m, size), dtype=nl.float32, buffer=nl.shared_hbm)
+    left, right, number = load(a), load(b).reshape((k, blocks, size)), load(block)
+    acc = nl.ndarray((m, size), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(acc, left, right.select(1, number))
+    nisa.dma_copy(dst=out, src=nl.copy(acc))
+    return out

@@ -25,6 +25,7 @@ from ncc.nki.language.base import (
     spread,
     tile,
     uint8,
+    unheard,
 )
 from ncc.nki.memory import allocate, is_hbm
 from ncc.nki.regions import psum, sbuf
@@ -212,7 +213,8 @@ def _predicate(condition: NkiTensor) -> NkiTensor:
     if condition.dtype.bir in PREDICATES:
         return condition
     made = new(condition.shape, uint8)
-    isa.tensor_scalar(made, condition, "not_equal", 0.0)
+    with unheard():
+        isa.tensor_scalar(made, condition, "not_equal", 0.0)
     return made
 
 
@@ -253,10 +255,9 @@ def rand(shape: Any, dtype: Any, buffer: Any = sbuf, name: Any = "", **more: Any
     bits = new(made.shape, uint32)
     isa.rng(bits)
     isa.tensor_scalar(bits, bits, "bitwise_and", 0xFFFFFF)
-    if is_hbm(made):
-        drawn = new(made.shape, made.dtype)
+    drawn = new(made.shape, made.dtype) if is_hbm(made) else made
+    with unheard():
         isa.tensor_scalar(drawn, bits, "multiply", 2.0**-24)
+    if drawn is not made:
         isa.dma_copy(made, drawn)
-    else:
-        isa.tensor_scalar(made, bits, "multiply", 2.0**-24)
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ncc.nki.arguments import walked
@@ -26,6 +27,7 @@ class OldKernel(JitKernel):
     old: ClassVar[bool] = True
     remembers: ClassVar[bool] = False
     simulated: ClassVar[bool] = False
+    last: Specialisation | None = None
 
     def checked_grid(self, axes: tuple[Any, ...]) -> tuple[Any, ...]:
         """The axes of the grid, sizes or cores; NCC304 for what is none."""
@@ -61,7 +63,23 @@ class OldKernel(JitKernel):
         target: Target | None = None,
     ) -> Any:
         simulated = simulated or self.simulated
-        return super().run(args, kwargs, simulated=simulated, target=target)
+        got = super().run(args, kwargs, simulated=simulated, target=target)
+        if not simulated:
+            self.save()
+        return got
+
+    def save(self) -> None:
+        """Write the NEFF of the last call where `save_neff_name` says."""
+        asked: dict[str, Any] = dict(self.options.rest)
+        found, self.last = self.last, None
+        if found is None or not asked.get("save_neff_name"):
+            return
+        from ncc import pack
+        from ncc.nki.running import neff_of, out_buffers
+
+        if out_buffers(found):
+            path = Path(asked.get("working_directory", "")) / asked["save_neff_name"]
+            pack.write(neff_of(found).module, path)
 
     def traced(self, bound: Bound, target: Target, simulated: bool) -> Specialisation:
         axes: tuple[Any, ...] = tuple(self.grid)
@@ -69,7 +87,7 @@ class OldKernel(JitKernel):
         cores = max((axis.cores for axis in grid), default=1)
         if target.level < 30:
             cores = 1
-        return specialised(
+        self.last = specialised(
             self.func,
             bound,
             target,
@@ -82,6 +100,7 @@ class OldKernel(JitKernel):
             tensor=Tile,
             finish=partial(finished, free=self.options.force_auto_alloc),
         )
+        return self.last
 
 
 class SimulatedKernel(OldKernel):
@@ -101,7 +120,8 @@ class Latency:
 
 
 class BenchmarkResult:
-    """The latencies of a run. ncc has no clock of the machine: they are those of its model here."""
+    """The latencies of a run: ncc has no clock of the machine, every one is the time of the call
+    on this one."""
 
     def __init__(self, seconds: float) -> None:
         self.nc_latency = Latency(seconds)
@@ -157,6 +177,9 @@ MODES: dict[str, type[OldKernel]] = {
 }
 
 
+FILES = ("save_neff_name", "working_directory")
+
+
 def jit(func: Any = None, mode: Any = "auto", **kwargs: Any) -> Any:
     """Make a kernel of a function. `mode`: "simulation" simulates its calls; every other one
     compiles and runs them. Further keywords change nothing."""
@@ -172,25 +195,27 @@ def trace(func: Any = None, **kwargs: Any) -> Any:
 
 
 def baremetal(kernel: Any = None, **kwargs: Any) -> Any:
-    """A kernel that is called on NumPy arrays; the files that keywords name are not written."""
-    return _again(OldKernel, kernel)
+    """A kernel that is called on NumPy arrays. Each run writes the NEFF that `save_neff_name` names
+    (in `working_directory`); no other file is written."""
+    return _again(OldKernel, kwargs, kernel)
 
 
 def benchmark(kernel: Any = None, **kwargs: Any) -> Any:
     """A kernel whose calls leave their latencies in `benchmark_result.nc_latency`."""
-    return _again(BenchmarkedKernel, kernel)
+    return _again(BenchmarkedKernel, kwargs, kernel)
 
 
 def profile(func: Any = None, **kwargs: Any) -> Any:
-    """A kernel; ncc writes no profile."""
-    return _again(BenchmarkedKernel, func)
+    """A benchmarked kernel; ncc writes its NEFF, and no profile."""
+    return _again(BenchmarkedKernel, kwargs, func)
 
 
-def _again(kind: type[OldKernel], kernel: Any) -> Any:
+def _again(kind: type[OldKernel], keywords: dict[str, Any], kernel: Any) -> Any:
     """A kernel of that kind; also of a kernel that was decorated before, its grid kept."""
     if kernel is None:
-        return partial(_again, kind)
-    return jitted(kind, kernel, {})
+        return partial(_again, kind, keywords)
+    files = {k: str(v) for k, v in keywords.items() if k in FILES and v is not None}
+    return jitted(kind, kernel, files)
 
 
 def simulate_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,6 +7,7 @@ several rectangles.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from ncc.nki.old.index import Index, Mask, whole
@@ -179,15 +180,44 @@ def _rectangles(left: NDArray[np.bool_]) -> list[Box]:
     return found
 
 
+def shortened(term: Index, shape: tuple[int, ...]) -> Index:
+    """The comparison without dimensions of size 1, as many as the tile has fewer; the first choice
+    that fits it."""
+    ones = [d for d, n in enumerate(term.shape) if n == 1]
+    for dropped in combinations(ones, len(term.shape) - len(shape)):
+        kept = [d for d in range(len(term.shape)) if d not in dropped]
+        sizes = tuple(term.shape[d] for d in kept)
+        if all(a in (1, b) for a, b in zip(sizes, shape, strict=True)):
+            steps = tuple(term.steps[d] for d in kept)
+            return Index(sizes, steps, term.offset, tuple(term.axes[d] for d in kept))
+    return term
+
+
+def sole(term: Index, shape: tuple[int, ...]) -> Index | None:
+    """A comparison of one index, put where the only dimension of its size is. Indices of several
+    `nl.mgrid`s in one place leave their own dimensions behind: the first of two selects free
+    elements beside the first of three."""
+    long = [d for d, n in enumerate(term.shape) if n > 1]
+    places = [d for d, n in enumerate(shape) if long and n == term.shape[long[0]]]
+    if len(long) != 1 or len(places) != 1:
+        return None
+    (d,), (at,) = long, places
+    steps = tuple(term.steps[d] if k == at else 0 for k in range(len(shape)))
+    axes = tuple(term.axes[d] if k == at else frozenset[int]() for k in range(len(shape)))
+    return Index(shape, steps, term.offset, axes)
+
+
 def aligned(term: Index, shape: tuple[int, ...], where: str) -> Index:
     """A comparison read in the shape of a tile (NCC373)."""
     given, rank = term.shape, len(shape)
-    while len(given) > rank and given[0] == 1:
-        term = Index(term.shape[1:], term.steps[1:], term.offset, term.axes[1:])
+    if len(given) > rank:
+        term = shortened(term, shape)
         given = term.shape
     fits = len(given) <= rank and all(
         a in (1, b) for a, b in zip(given, shape[rank - len(given) :], strict=True)
     )
+    if not fits and (moved := sole(term, shape)) is not None:
+        return moved
     if not fits:
         said = f"{where}: the mask compares indices of shape {given}, the tile has {shape}"
         raise wrong_shape("NCC373", said, "build the mask of the indices that select the tile")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ncc.ir.kernel import Access, Rows, Scalar
@@ -20,6 +20,14 @@ from ncc.nki.views import ints, scalar_source, vector_source, whole_number
 # dimension, its size, and the affine index that walks it: checked when an instruction uses the view
 Bound = tuple[int, int, int, tuple[int, ...]]
 MIXED = "index every dimension with nl.arange or nl.mgrid, or every one with slices"
+
+
+def walked_dims(shape: tuple[int, ...], axes: Sequence[frozenset[int]], rank: int) -> list[int]:
+    """The dimensions of a result that stay. An index of `nl.mgrid` has a dimension for each part of
+    the grid; those of parts that select nothing here are dropped, down to `rank`."""
+    spare = [d for d in range(1, len(shape)) if shape[d] == 1 and not axes[d]]
+    dropped = spare[: max(len(shape) - rank, 0)]
+    return [d for d in range(len(shape)) if d not in dropped]
 
 
 class Tile(NkiTensor):
@@ -141,7 +149,7 @@ class Tile(NkiTensor):
     def _static(self, given: tuple[Any, ...]) -> Self | None:
         """The plain case, index tensors of one rank and numbers; None for every other."""
         rank = max((one.ndim for one in given if type(one) is Index), default=0)
-        if rank < 2 or self.bounds:
+        if rank < 2 or rank > max(2, len(given)) or self.bounds:
             return None
         sizes, strides, axes = [1] * rank, [0] * rank, [NO_AXES] * rank
         bounds: list[Bound] = []
@@ -248,8 +256,12 @@ class Tile(NkiTensor):
         elif not shape:
             shape, strides, axes = (1,), [1], [NO_AXES]
             bounds = [(k, n, o, (0,)) for k, n, o, _ in bounds]
-        made = self.derived(shape, tuple(strides), offset, tuple(moves))
-        made.bounds, made.axes = tuple(bounds), tuple(axes)
+        kept = walked_dims(shape, axes, max(2, len(given)))
+        made = self.derived(
+            tuple(shape[d] for d in kept), tuple(strides[d] for d in kept), offset, tuple(moves)
+        )
+        made.bounds = tuple((k, n, o, tuple(steps[d] for d in kept)) for k, n, o, steps in bounds)
+        made.axes = tuple(axes[d] for d in kept)
         return made
 
     def _no_tile(self) -> Exception:
