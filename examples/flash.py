@@ -18,7 +18,7 @@ def flash(q, k, v):
     out = nl.ndarray((rows, d), q.dtype, buffer=nl.shared_hbm, name="out")
     qt = nl.ndarray((d, rows), q.dtype, buffer=nl.sbuf, name="qt")
     nisa.dma_transpose(qt, q)
-    m, l = column(), column()  # -maximum, and the sum of the exponentials
+    m, total = column(), column()  # -maximum, and the sum of the exponentials
     o = nl.ndarray((rows, d), nl.float32, buffer=nl.sbuf, name="o")
     for at in range(0, k.shape[0], KEYS):
         kt = nl.ndarray((d, KEYS), q.dtype, buffer=nl.sbuf, name=f"kt{at}")
@@ -56,14 +56,14 @@ def flash(q, k, v):
         if at:
             alpha = column()
             nisa.activation(alpha, nl.exp, m, bias=new, scale=-1.0)  # exp(old - new)
-            nisa.scalar_tensor_tensor(l, l, nl.multiply, alpha, nl.add, part)
+            nisa.scalar_tensor_tensor(total, total, nl.multiply, alpha, nl.add, part)
             nisa.scalar_tensor_tensor(o, o, nl.multiply, alpha, nl.add, pv)
         else:
-            nisa.tensor_copy(l, part)
+            nisa.tensor_copy(total, part)
             nisa.tensor_copy(o, pv)
         m = new
     inverse = column()
-    nisa.reciprocal(inverse, l)
+    nisa.reciprocal(inverse, total)
     result = nl.ndarray((rows, d), q.dtype, buffer=nl.sbuf, name="result")
     nisa.tensor_scalar(result, o, nl.multiply, inverse)
     nisa.dma_copy(out, result)

@@ -190,3 +190,12 @@ def test_what_runs_until_a_register_says_so_is_refused_by_name() -> None:
     assert p.buffer.memory == "psum"
     with pytest.raises(NccError, match=r"NCC398 k.py.*writes where p in PSUM begins while it runs"):
         lower(b.kernel(), TARGETS["trn2"])
+
+
+def test_a_draw_that_nobody_reads_still_turns_the_generator() -> None:
+    b = Builder()
+    t, u = b.sb("t", "uint32", 128, 8), b.sb("u", "uint32", 128, 8)
+    b.emit("rng", dst=t)
+    b.emit("rng", dst=u)
+    out(b, "y", u)
+    agree(b.kernel())

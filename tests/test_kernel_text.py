@@ -165,7 +165,10 @@ def test_the_rules_own_program_is_sound():
     Verifier().check(stage)
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES if r.wrong], ids=lambda r: r.code)
+PRINTED = [r for r in RULES if r.wrong.startswith("# ncc ")]
+
+
+@pytest.mark.parametrize("rule", PRINTED, ids=lambda r: r.code)
 def test_each_wrong_program_says_so(rule):
     with pytest.raises(NccError) as found:
         compile(read_stage(rule.wrong, "wrong.txt"), stop_after="nki-seal")

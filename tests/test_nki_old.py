@@ -740,6 +740,24 @@ def test_a_run_leaves_its_container(tmp_path: Any) -> None:
     assert pack.read(tmp_path / "kernel.neff").members
 
 
+def test_seeds_start_the_numbers_of_dropout() -> None:
+    @nki.jit
+    def kernel(seed: Any, a: Any) -> Any:
+        out = nl.ndarray((3, *a.shape), a.dtype, buffer=nl.shared_hbm)
+        first = nl.load(seed[0])
+        rate = nl.full((a.shape[0], 1), 0.25, nl.float32)
+        for i in nl.sequential_range(3):
+            nl.random_seed(seed=nl.add(first[0, 0], i % 2))
+            nl.store(out[i], nl.dropout(nl.load(a), rate=rate[:, 0]))
+        return out
+
+    given = np.array([7], INT), np.ones((64, 50), np.float32)
+    told, ran = nki.simulate_kernel(kernel, *given), kernel(*given)
+    np.testing.assert_array_equal(told, ran)
+    np.testing.assert_array_equal(ran[0], ran[2])
+    assert (ran[0] != ran[1]).any() and abs(ran.mean() - 0.75) < 0.02
+
+
 def test_modes_and_traced_parts() -> None:
     calls: list[int] = []
 

@@ -676,7 +676,7 @@ def test_a_core_that_waits_alone():
         if core:
             yield op("i2", "core_barrier", {}, cores=(0, 1))
 
-    with pytest.raises(NccError, match="NCC396.* core 1 wait"):
+    with pytest.raises(NccError, match=r"NCC396.* core 1 wait"):
         run(cores(body), {"x": np.zeros((4, 6), np.float32)}, TRN2)
 
 

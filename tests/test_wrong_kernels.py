@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from wrong_kernels import CASES, Wrong
+from wrong_kernels import CASES, Wrong, tiled
 
 from ncc import nki
 from ncc.cli import call
@@ -89,8 +89,46 @@ def test_there_are_many_of_them_and_of_most_rules():
     assert len({case.name for case in CASES}) == len(CASES) >= 150
     shown = {case.code for case in CASES}
     mine = {code for code in rules() if "NCC301" <= code <= "NCC369"}
-    # a warning, and the addresses of arrays that are read-only, which no file can show
-    assert mine - shown == {"NCC359"}
+    assert mine - shown == {"NCC335", "NCC359"}, "warnings"
+
+
+def warned(body: str, target: str, monkeypatch) -> list[str]:
+    """What a kernel of the usual tiles warns of."""
+    case = tiled("warned", "", "", body)
+    Path("kernel.py").write_text(case.source)
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", target)
+    kernel = programs.imported(Path("kernel.py")).kernel
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        nki.simulate(kernel)(**{name: value_of(text) for name, text in case.args.items()})
+    return [str(one.message) for one in heard]
+
+
+def test_a_sum_on_a_filled_tile_is_warned_of_before_trn3(monkeypatch):
+    add = "nisa.nc_matmul(p, k, t)\nnisa.nc_matmul(p, k, t)\nnisa.tensor_copy(t, p)"
+    (said,) = warned(f"nisa.memset(p, 7.0)\n{add}", "trn2", monkeypatch)
+    assert said.startswith(
+        "NCC335 kernel.py:19: nc_matmul adds to dst p (128, 512), which a memset"
+    )
+    assert not warned(f"nisa.memset(p, 7.0)\n{add}", "trn3", monkeypatch)
+    assert not warned(f"nisa.memset(p, 0.0)\n{add}", "trn2", monkeypatch)
+
+
+def test_a_kernel_warns_once_of_integers_in_float32(monkeypatch):
+    line = "nisa.tensor_scalar(i, i, nl.add, 1)\n"
+    (said,) = warned(f"nisa.memset(i, 1)\n{3 * line}", "trn2", monkeypatch)
+    assert said.startswith("NCC359 kernel.py:19: tensor_scalar computes in float32: integers of ")
+    assert said.endswith("; 2 more like it in this kernel")
+
+
+def test_the_command_line_tells_warnings_behind_the_outputs(capsys):
+    Path("kernel.py").write_text(
+        tiled("warned", "", "", "nisa.memset(i, 1)\nnisa.tensor_scalar(i, i, nl.add, 1)").source
+    )
+    words = ["--arg", "x=f32[128,512]", "--arg", "w=f32[128,128]", "-o", "k.neff"]
+    assert call(["compile", "kernel.py:kernel", *words]) == 0
+    *_, last = capsys.readouterr().err.strip().split("\n")
+    assert last.startswith("ncc: warning: NCC359 kernel.py:19: tensor_scalar computes in float32")
 
 
 @pytest.mark.parametrize("verb", ["compile", "check"])

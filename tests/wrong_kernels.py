@@ -1150,6 +1150,31 @@ ISA = (
 )
 LANGUAGE = (
     tiled(
+        "name-that-is-no-text",
+        "NCC330",
+        "dma_copy takes name as text | 5",
+        "nisa.dma_copy(t, x, name=5)  # here",
+    ),
+    tiled(
+        "depends-on-a-number",
+        "NCC330",
+        "depends_on | 5 | the earlier call",
+        "nisa.tensor_copy(dst=t, src=t).depends_on(5)  # here",
+    ),
+    tiled("tensor-plus-none", "NCC361", "nl.add takes a tile | None", "y = t + None  # here"),
+    tiled(
+        "numpy-function",
+        "NCC317",
+        "numpy.exp | the tensor t | nki.language",
+        "y = np.exp(t)  # here",
+    ),
+    tiled(
+        "numpy-of-tensors",
+        "NCC317",
+        "numpy.concatenate | the tensor t",
+        "y = np.concatenate([t, k], axis=1)  # here",
+    ),
+    tiled(
         "old-name",
         "NCC360",
         "nl.arange | older API | neuronxcc.nki | slices",

@@ -4,8 +4,8 @@ One sweep in program order. What was touched is kept as rectangles in cells of e
 bytes; in DRAM 128 rows of them), so that an access looks only at what lies near it and the whole
 sweep is linear. A write forgets what it covers: whoever comes later meets the write instead, and
 finds the older access behind it. Simplified: what a write covers only in part stays whole (unless
-many have read it), so that an edge may name somebody whose bytes are gone. The write in between then
-has edges to both, so such an edge orders nothing new and costs no wait.
+many have read it), so that an edge may name somebody whose bytes are gone. The write in between
+then has edges to both, so such an edge orders nothing new and costs no wait.
 """
 
 from __future__ import annotations

@@ -45,8 +45,9 @@ def dma_error(inst: Inst, owned: dict[str, Owned], target: Target) -> NccError |
     """NCC512 for a DMA that no one descriptor can hold."""
     if inst.opcode in INDIRECT:
         src, dst = inst.ins[0], inst.outs[0]
-        legal = not isinstance(src, Ap) or not isinstance(dst, Ap) or is_one(inst)
-        return None if legal else unequal(inst, src, dst)
+        if not isinstance(src, Ap) or not isinstance(dst, Ap) or is_one(inst):
+            return None
+        return unequal(inst, src, dst)
     both = sides(inst)
     if both is None or any(ap.loc not in owned for ap in both):
         return None

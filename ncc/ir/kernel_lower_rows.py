@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from ncc.ir.bir import Operand
+from ncc.ir.bir import Imm, Operand
+from ncc.ir.data import FLOATS
 from ncc.ir.kernel import Access
-from ncc.ir.kernel_lower_act import finish, whole
+from ncc.ir.kernel_lower_act import constant, finish, whole
 from ncc.ir.kernel_lower_dma import move, scratch
-from ncc.ir.kernel_lower_vector import alu
+from ncc.ir.kernel_lower_vector import alu, scalars
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.walks import collapsed
 
@@ -235,17 +236,61 @@ def dropout(m: Lowering) -> None:
     row_op(m, "Dropout", "DVE", dst, [data], (chance,), free=3, out_free=3)
 
 
+def uniform(m: Lowering, like: Walk) -> Walk:
+    """Random float32 numbers in [0, 1): the upper 24 bits of random words."""
+    drawn, high = m.temp(like, "uint32"), m.temp(like, "uint32")
+    m.emit("Rng", m.engine("DVE", like), (drawn.ap(),))
+    keys: dict[str, Any] = {"op0": "logical_shift_right", "const0": 8}
+    m.emit("TensorScalar", "DVE", (high.ap(),), (drawn.ap(),), **keys)
+    found = m.temp(like, "float32")
+    keys = {"op0": "mult", "const0": 2.0**-24}
+    m.emit("TensorScalar", "DVE", (found.ap(),), (high.ap(),), **keys)
+    return found
+
+
+def rand2(m: Lowering) -> None:
+    """Uniform numbers from min to max."""
+    dst = m.walk("dst")
+    low, high = m.scalar("min", dst.rows), m.scalar("max", dst.rows)
+    low, high = low or Imm(0.0), high or Imm(1.0)
+    if isinstance(low, Imm) and isinstance(high, Imm):
+        span: Operand = Imm(_fp32(_fp32(high.value) - _fp32(low.value)))
+    else:
+        top, bottom = (column(m, x, dst.rows) for x in (high, low))
+        held = m.tile(dst.rows, (1,), "float32")
+        m.emit("TensorTensor", "DVE", (held.ap(),), (top, bottom), op="subtract")
+        span = held.ap()
+    stages: list[tuple[str, Operand, bool]] = [("mult", span, False), ("add", low, False)]
+    scalars(m, "DVE", dst, uniform(m, dst), stages)
+
+
+def column(m: Lowering, scalar: Operand, rows: int) -> Operand:
+    return constant(m, rows, float(scalar.value)) if isinstance(scalar, Imm) else scalar
+
+
+def _fp32(value: float) -> float:
+    import numpy as np
+
+    return float(np.float32(value))
+
+
 def rng(m: Lowering) -> None:
     dst = m.walk("dst")
+    if m.wants(dst) in FLOATS:
+        finish(m, uniform(m, dst), dst)
+        return
     out = narrow_result(m, dst, 4)
     m.emit("Rng", m.engine("DVE", dst), (out.ap(),))
     finish(m, out, dst)
 
 
 def seeds(m: Lowering) -> None:
-    opcode = "SetRandState" if m.op.op == "set_rng_seed" else "RandSetState"
-    engine = {"vector": "DVE", "gpsimd": "Pool"}.get(m.op.engine, "Pool")
-    m.emit(opcode, engine, (), (m.walk("src_seeds").ap(),))
+    """A seed is that of both generators, unless the call names an engine."""
+    seed = m.op.op == "set_rng_seed"
+    every = ("Pool", "DVE") if seed else ("Pool",)
+    engines = {"vector": ("DVE",), "gpsimd": ("Pool",)}.get(m.op.engine, every)
+    for engine in engines:
+        m.emit("SetRandState" if seed else "RandSetState", engine, (), (m.walk("src_seeds").ap(),))
 
 
 def rand_get_state(m: Lowering) -> None:
@@ -276,6 +321,7 @@ LOWER = {
     "topk": topk,
     "dropout": dropout,
     "rng": rng,
+    "rand2": rand2,
     "set_rng_seed": seeds,
     "rand_set_state": seeds,
     "rand_get_state": rand_get_state,

@@ -139,8 +139,8 @@ def too_much(
     rows = [(name, f"{loc.dims[1]} bytes", owner) for name, owner, loc in here]
     verb = "take" if most > target.sbuf_usable else "find no places side by side in their"
     said = (
-        f"{len(here)} tiles that are live at {at_line(insts[when])} {verb} {most} bytes a partition, "
-        f"and {target} has {target.sbuf_usable}: {table(rows)}"
+        f"{len(here)} tiles that are live at {at_line(insts[when])} {verb} {most} bytes a "
+        f"partition, and {target} has {target.sbuf_usable}: {table(rows)}"
     )
     hint = "make the tiles smaller, or keep fewer of them at a time"
     return NccError("NCC502", said, here[0][1].origin.place(here[0][0], "insert-spills"), hint)

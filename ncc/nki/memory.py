@@ -130,8 +130,8 @@ def _address(address: Any, sizes: Ints, dtype: Dtype, region: MemoryRegion, what
     """(first partition, byte) of a tile that the kernel places."""
     pair: Any = address
     if not isinstance(address, Sequence) or len(pair) != 2:
-        said = f"address={pair!r:.60} of {what}"
-        raise wrong_type("NCC326", said, "(first partition, byte inside a partition)")
+        said = f"{what} has address={pair!r:.60}, which is no place"
+        raise wrong_type("NCC326", said, "write (first partition, byte inside a partition)")
     first, byte = (whole_number(x, f"a part of the address of {what}") for x in pair)
     if region not in (sbuf, psum):
         hint = "leave address out, or allocate it in nl.sbuf or nl.psum"
@@ -227,6 +227,7 @@ def fill(tensor: NkiTensor, value: float) -> None:
         dst = tensor.access("dst", write=True)
         trace.emit("memset", {"dst": dst}, {"value": value})
         if tensor.buffer == psum:
+            tensor.storage.filled = bool(value)
             written.mark(tensor.storage, dst)
         return
     total, width = tensor.total, min(tensor.total, 2048)
@@ -274,11 +275,18 @@ def ones(
     return full(shape, 1, dtype, buffer, name, address)
 
 
+def _like(x: object, call: str) -> None:
+    if not isinstance(x, NkiTensor):
+        said = f"nl.{call} takes a tensor, was given {x!r:.40} of type {type(x).__name__}"
+        raise wrong_type("NCC331", said, "give a shape and dtype to nl.ndarray or nl.zeros")
+
+
 @_checked
 def empty_like(
     x: NkiTensor, dtype: Any = None, buffer: Any = None, name: Any = "", address: Any = None
 ) -> NkiTensor:
     """A new tensor with the shape, and unless told otherwise the dtype and memory, of `x`."""
+    _like(x, "empty_like")
     return allocate(x.shape, dtype or x.dtype, buffer or x.buffer, name, address)
 
 
@@ -286,6 +294,7 @@ def empty_like(
 def zeros_like(
     x: NkiTensor, dtype: Any = None, buffer: Any = None, name: Any = "", address: Any = None
 ) -> NkiTensor:
+    _like(x, "zeros_like")
     return full(x.shape, 0, dtype or x.dtype, buffer or x.buffer, name, address)
 
 

@@ -10,6 +10,7 @@ from ncc.nki.tensor_base import TensorBase
 from ncc.nki.trace import current, wrong_type
 
 # NumPy's functions on two operands that a kernel may write with an operator: `np.float32(2) * t`
+UNARY = ("negative", "invert")
 INFIX = frozenset(
     {"add", "subtract", "multiply", "divide", "remainder", "power", "less", "greater"}
     | {"less_equal", "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor"}
@@ -82,7 +83,7 @@ class Operators(TensorBase):
         if TensorBase.operate is not None and current(f"nl.{name}").old:
             return TensorBase.operate(name, a, b)
         function = getattr(import_module("ncc.nki.language"), name)
-        return function(a) if b is None else function(a, b)
+        return function(a) if name in UNARY else function(a, b)
 
     def __add__(self, other: Any) -> Any:
         return self._compute("add", self, other)

@@ -67,6 +67,7 @@ class Storage:
     scope: int = 0
     written: NDArray[np.bool_] | None = None
     touched: bool = False  # an instruction wrote it
+    filled: bool = False  # PSUM: a memset wrote something else than 0 there
     wish: str = ""  # the name that was asked for
     owner: Trace | None = None
     loop: Any = None  # older API: the loop whose body made it
@@ -80,9 +81,12 @@ class Instruction:
     op_name: str
     trace: Trace
 
-    def depends_on(self, *producers: Instruction) -> Instruction:
+    def depends_on(self, *producers: Any) -> Instruction:
         """Keep this instruction behind `producers`; results never change."""
         for one in producers:
+            if not isinstance(one, Instruction):
+                said = f"depends_on takes what calls of nki.isa return, was given {one!r:.40}"
+                raise wrong_type("NCC330", said, "keep the value of the earlier call")
             self.trace.order(self.op_name, one.op_name)
         return self
 
@@ -182,6 +186,9 @@ class Trace:
     ) -> Instruction:
         """Append one op. `args` by role (None: left out); `keys` in full or in part: what equals
         the row's default is dropped."""
+        if name is not None and type(name) is not str:
+            said = f"{op} takes name as text, was given {name!r:.40}"
+            raise wrong_type("NCC330", said, 'write name="..."')
         usual = OPS[op].keys
         kept = tuple(sorted((k, v) for k, v in (keys or {}).items() if v != usual[k]))
         own = self.fresh(name or f"i{self.count}")

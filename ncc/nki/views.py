@@ -27,7 +27,7 @@ def whole_number(value: Any, what: str) -> int:
     try:
         return as_int(value)
     except TypeError:
-        hint = "divide with //" if isinstance(value, float) else ""
+        hint = "divide with //" if isinstance(value, float) else "pass an int"
         said = f"{what} must be a whole number, not {value!r:.60}"
         if register_of(value) is not None:
             hint = "a size is known while tracing: a register can only be a start, as nl.ds(r, 2)"

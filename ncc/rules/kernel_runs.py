@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from ncc.rules import Rule
+from ncc.rules.nki_examples import RUN, kernel
+
+_PAIRS = """
+for r in nl.dynamic_range(0, END, 2):
+    nisa.memset(dst=t[:, nl.ds(r, 2)], value=0.0)
+"""
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -12,6 +18,9 @@ RULES: tuple[Rule, ...] = (
         "lies inside the dimension that it indexes.",
         "Clamp the index, or pass oob_mode.skip so that rows outside are left untouched.",
         names=("oob_mode.error",),
+        wrong=kernel(_PAIRS.replace("END", "33")),
+        right=kernel(_PAIRS.replace("END", "32")),
+        how=RUN,
     ),
     Rule(
         "NCC281",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ncc.rules import Rule
+from ncc.rules.nki_examples import RUN, kernel
 
 HEAD = "# ncc penguin target=trn2 after=split-acc-groups\n"
 SCALE = (
@@ -167,6 +168,9 @@ RULES: tuple[Rule, ...] = (
         "cores that do not meet",
         "The cores of a kernel reach the same core barriers, and each sendrecv has its partner.",
         "Call core_barrier and sendrecv on every core, in the same order.",
+        wrong=kernel("if nl.program_id(0) == 0:\n    nisa.core_barrier(data=out, cores=(0, 1))"),
+        right=kernel("nisa.core_barrier(data=out, cores=(0, 1))"),
+        how=f"{RUN} --lnc 2",
     ),
     Rule(
         "NCC397",

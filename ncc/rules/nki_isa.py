@@ -6,6 +6,7 @@ import attrs
 
 from ncc.rules import Rule
 from ncc.rules.nki_examples import shown
+from ncc.rules.nki_examples_isa import LINES
 
 _TEXTS: tuple[Rule, ...] = (
     Rule(
@@ -40,6 +41,12 @@ _TEXTS: tuple[Rule, ...] = (
         "Operands hold equally many elements a partition; their free shapes may differ, nothing is broadcast but a column.",
         "Slice the free dimensions alike, or broadcast with a view of stride 0.",
         ("err_store_dst_shape_smaller_than_other_shape",),
+    ),
+    Rule(
+        "NCC335",
+        "a sum that begins on a filled tile (a warning)",
+        "Before trn3 the tensor engine adds to its own products and to zeros; what it adds to other values is undefined there, and ncc adds.",
+        "Memset the tile to 0.0, and add the value when the sum is copied out.",
     ),
     Rule(
         "NCC336",
@@ -192,4 +199,4 @@ _TEXTS: tuple[Rule, ...] = (
     ),
 )
 
-RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule)) for rule in _TEXTS)
+RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule, LINES)) for rule in _TEXTS)

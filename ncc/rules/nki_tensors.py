@@ -6,6 +6,7 @@ import attrs
 
 from ncc.rules import Rule
 from ncc.rules.nki_examples import shown
+from ncc.rules.nki_examples_tensors import LINES
 
 _TEXTS: tuple[Rule, ...] = (
     Rule(
@@ -135,4 +136,4 @@ _TEXTS: tuple[Rule, ...] = (
     ),
 )
 
-RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule)) for rule in _TEXTS)
+RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule, LINES)) for rule in _TEXTS)

@@ -47,7 +47,7 @@ def call(function: Callable[P, R], ignored: tuple[str, ...] = ()) -> Callable[P,
             trace = wrong.__traceback__
             if trace is None or trace.tb_next is not None:
                 raise  # from inside the call, not about its arguments
-            said = str(wrong).replace("()", "", 1)
+            said = f"{name} {str(wrong).partition('() ')[2]}"
             hint = f"it takes {listed(known_order(function))}"
             raise wrong_type("NCC330", said, hint) from None
 

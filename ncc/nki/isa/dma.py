@@ -14,7 +14,6 @@ from ncc.nki.isa.operands import (
     DMA,
     SBUF,
     Tile,
-    is_tensor,
     number,
     record,
     register,
@@ -24,6 +23,7 @@ from ncc.nki.isa.operands import (
     whole,
 )
 from ncc.nki.trace import Instruction, current, invalid, wrong_shape
+from ncc.nki.views import several
 
 AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 MOST_SOURCES = 16
@@ -137,7 +137,7 @@ def dma_transpose(
         raise wrong_shape("NCC353", said, "reshape src")
     order = AXES[rank]
     if axes is not None:
-        given = tuple(whole(x, where, "axes", -rank, rank - 1) % rank for x in axes)
+        given = tuple(whole(x, where, "axes", -rank, rank - 1) % rank for x in several(axes))
         if given != order:
             said = f"{where} of {rank} dimensions takes axes {order}, was given {given}"
             raise invalid("NCC353", said, "permute a view of src so that these axes fit")
@@ -227,7 +227,7 @@ def dma_compute(
         reduce_op, scales = scales, reduce_op
     op = operators.symbol(reduce_op, where, "reduce_op", frozenset({"add"}))
     to = tile(dst, where, "dst", DMA)
-    given: list[Any] = [srcs] if is_tensor(srcs) else list(srcs)
+    given: list[Any] = list(several(srcs))
     if not 1 <= len(given) <= MOST_SOURCES:
         said = f"{where} takes 1 to {MOST_SOURCES} sources, was given {len(given)}"
         raise invalid("NCC351", said, "sum in several calls")

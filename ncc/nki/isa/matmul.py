@@ -23,7 +23,8 @@ from ncc.nki.isa.operands import (
     tile,
     whole,
 )
-from ncc.nki.trace import Instruction, Trace, current, invalid, wrong_shape, wrong_type
+from ncc.nki.trace import Instruction, Trace, current, invalid, place, wrong_shape, wrong_type
+from ncc.nki.views import several
 
 FP8 = frozenset({"float8e4", "float8e5", "float8_e4m3fn", "float8e3"})
 FLOATS = frozenset({"float32", "bfloat16", "float16"}) | FP8
@@ -73,6 +74,8 @@ def nc_matmul(
         "is_stationary_onezero": bool(is_stationary_onezero),
         "is_moving_onezero": bool(is_moving_onezero),
     }
+    if to.storage.filled and not is_transpose and accumulate is not False:
+        _onto_filled(where, to, trace)
     if is_transpose or accumulate is not None:
         keys["accumulate"] = bool(accumulate) and not is_transpose
         args = {"dst": to, "stationary": still, "moving": moved}
@@ -97,6 +100,17 @@ def _extents(where: str, still: Tile, moved: Tile, mode: str) -> tuple[int, int,
             raise wrong_shape("NCC336", f"{said} {one.show()}", "put two rows in dimension 1")
         dtypes(where, one, FP8, "perf_mode double_row multiplies 8-bit floats")
     return still.parts, still.free // 2, moved.free // 2
+
+
+def _onto_filled(where: str, to: Tile, trace: Trace) -> None:
+    """Warn once a tile: before trn3 a product adds reliably to products and zeros only (NCC335)."""
+    to.storage.filled = False
+    if generation(trace) < 4:
+        trace.warnings.append(
+            f"NCC335 {place()}: {where} adds to {to.show()}, which a memset filled with something"
+            f" else than 0: {trace.target.name} leaves that undefined, ncc adds (memset it to 0.0,"
+            " and add the value when the sum is copied out)"
+        )
 
 
 def _bank(where: str, to: Tile, trace: Trace) -> None:
@@ -222,9 +236,9 @@ def _part(
 def _two(where: str, given: Any, role: str) -> tuple[int, ...]:
     if given is None:
         return ()
-    values = tuple(whole(x, where, role) for x in given)
+    values = tuple(whole(x, where, role) for x in several(given))
     if len(values) not in (0, 2):
-        said = f"{where} takes {role} as (row, column), was given {values}"
+        said = f"{where} takes {role} as (row, column), was given {given}"
         raise invalid("NCC354", said, "pass two numbers, or leave it out")
     return values
 

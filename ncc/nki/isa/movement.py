@@ -94,6 +94,7 @@ def memset(
     chosen = engine_of(engine, where, "vector", "gpsimd")
     if chosen == "gpsimd":
         no_psum(where, to)
+    to.storage.filled = bool(found)
     return record(where, {"dst": to}, {"value": found}, engine=chosen, name=name)
 
 

@@ -168,6 +168,7 @@ class Unroller:
                     tuple([make(env) for make in ins]),
                     tuple([make(env) for make in outs]),
                     keys,
+                    () if suffix else inst.deps,  # a wish for order names what no loop repeats
                     origin=origin,
                 )
             )
