@@ -2,14 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test sweep bench tutorials book lint setup clean
+.PHONY: demo test suite sweep bench tutorials book lint setup clean
 .DEFAULT_GOAL := demo
 
 setup: .venv/ready-dev
 demo: .venv/ready
 	@$(BIN)/python examples/demo.py demo
 
-test: .venv/ready-dev lint
+test: .venv/ready-dev
+	@$(MAKE) --no-print-directory -j2 lint suite
+
+suite: .venv/ready-dev
 	$(BIN)/python -m pytest -q -p no:cacheprovider -n auto --dist worksteal
 
 sweep: .venv/ready-dev
