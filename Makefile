@@ -13,9 +13,10 @@ test: .venv/ready-dev
 	@$(MAKE) --no-print-directory -j2 lint suite
 
 suite: .venv/ready-dev
-	$(BIN)/python -m pytest -q -p no:cacheprovider -n auto --dist worksteal
+	$(BIN)/python -m pytest -q -p no:cacheprovider -n auto --dist worksteal -m 'not sweep'
 
 sweep: .venv/ready-dev
+	$(BIN)/python -m pytest -q -p no:cacheprovider -n auto -m sweep
 	$(BIN)/python tests/sweep.py
 	$(BIN)/python tests/sweep_attention.py
 

@@ -17,7 +17,7 @@ from ncc.ir import act_tables
 from ncc.ir.bir_keys import FUNCTIONS
 from ncc.verify import Verifier
 
-SEEDS = range(3)
+SEEDS = (0, *(pytest.param(n, marks=pytest.mark.sweep) for n in (1, 2, 3, 4)))
 ROWS = (5, 32, 64, 128)
 FLOAT = ("float32", "bfloat16", "float16", "float8e4", "float8e5")
 INTEGER = ("int32", "uint32", "int16", "uint16", "int8", "uint8")

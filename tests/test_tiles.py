@@ -68,7 +68,7 @@ def test_generated_programs(seed):
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("seed", range(1000, 1075))
+@pytest.mark.parametrize("seed", range(1000, 1300))
 def test_many_generated_programs(seed):
     function, machine = generated(seed)
     agree(function, machine, seed)
