@@ -15,8 +15,8 @@ from ncc.ir.bir import Module
 from ncc.ir.core import Origin
 from ncc.ir.kernel import Access, Arg, Buffer, Kernel, KernelOp, Reg
 from ncc.ir.kernel import Imm as Number
-from ncc.ir.kernel_lower import lower
 from ncc.ir.kernel_ops import OPS
+from ncc.ir.lower.kernel import lower
 from ncc.ir.neff import Neff
 from ncc.sim.run import run_neff
 from ncc.stages import Stage

@@ -9,7 +9,7 @@ from kernel_lower_tools import Builder, T, agree
 
 from ncc.errors import NccError
 from ncc.ir.kernel import Access, DeviceWhile, Reg, Scalar
-from ncc.ir.kernel_lower import lower
+from ncc.ir.lower.kernel import lower
 from ncc.target import TARGETS
 
 

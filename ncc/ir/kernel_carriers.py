@@ -55,7 +55,7 @@ def lowered(
 ) -> tuple[Function, ...]:
     """A function for each core, named after the kernel: `scale`, or `scale_0` and `scale_1`.
     Only that of one `core` if asked for."""
-    from ncc.ir.kernel_lower import lower
+    from ncc.ir.lower.kernel import lower
 
     if len(bodies) == 1:
         made = lower(bodies[0], target)

@@ -61,7 +61,7 @@ from ncc.ir.bir_change import fresh_names
 from ncc.ir.bir_opcodes import key, keyed
 from ncc.ir.core import Cores
 from ncc.ir.kernel_inline import with_location
-from ncc.ir.kernel_lower_cores import whole
+from ncc.ir.lower.cores import whole
 from ncc.passes.base import define
 from ncc.target import Target
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ncc.ir.bir import Ap, Imm, Operand
-from ncc.ir.kernel_lower_vector import alu, one_in_psum, scalars, step
 from ncc.ir.kernel_selectors import ACTIVATION
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.vector import alu, one_in_psum, scalars, step
 from ncc.ir.walks import collapsed
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 COMMANDS = {
     "idle": "Idle",
@@ -63,7 +63,7 @@ def _part(dst: Walk) -> Any:
 
 def finish(m: Lowering, out: Walk, dst: Walk) -> None:
     if out.loc != dst.loc:
-        from ncc.ir.kernel_lower_move import copied
+        from ncc.ir.lower.move import copied
 
         copied(m, dst, out)
 
@@ -125,7 +125,7 @@ def activate(
 
 def constant(m: Lowering, rows: int, value: float, first: int = 0) -> Ap:
     """A column of one number."""
-    from ncc.ir.kernel_lower_move import bits_of
+    from ncc.ir.lower.move import bits_of
 
     held = m.tile(first + rows, (1,), "float32").partition(first, rows)
     m.memset(held, bits_of(value, "float32"))

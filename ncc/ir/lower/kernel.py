@@ -1,6 +1,6 @@
 """From a traced kernel to a BIR function: buffers become location sets, calls instructions.
 
-Every op has one function, found by its name in the tables of the `kernel_lower_*` modules; they
+Every op has one function, found by its name in the tables of this folder; they
 share the `Lowering`, which knows the buffers, makes temporary tiles and collects instructions. What
 the machine does while it runs (loops with bounds that only it knows, moving starts) has no form
 here yet and is refused by name; a loop whose bounds are numbers is unrolled, and its register is a
@@ -14,10 +14,10 @@ from typing import Any
 
 from ncc.ir.bir import Ap, Block, Function, Imm, Inst, Operand
 from ncc.ir.kernel import Access, DeviceFor, DeviceWhile, Kernel, Reg, Statement
-from ncc.ir.kernel_lower_base import ME, MOST_TURNS
-from ncc.ir.kernel_lower_make import Making
-from ncc.ir.kernel_lower_pieces import clash
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.base import ME, MOST_TURNS
+from ncc.ir.lower.make import Making
+from ncc.ir.lower.pieces import clash
 from ncc.target import Target
 
 
@@ -32,8 +32,8 @@ class Lowering(Making):
     # --- the whole --------------------------------------------------------------------------------
 
     def function(self) -> Function:
-        from ncc.ir.kernel_lower_groups import started
-        from ncc.ir.kernel_lower_sets import sets_of
+        from ncc.ir.lower.groups import started
+        from ncc.ir.lower.sets import sets_of
 
         self.body(self.kernel.body)
         used = {x.loc for i in self.insts for x in (*i.ins, *i.outs) if isinstance(x, Ap)}
@@ -45,8 +45,8 @@ class Lowering(Making):
         return Function(self.kernel.name, sets, (block,), ("nki",))
 
     def body(self, body: tuple[Statement, ...]) -> None:
-        from ncc.ir.kernel_lower_moving import put_back, staged
-        from ncc.ir.kernel_lower_ops import LOWER
+        from ncc.ir.lower.moving import put_back, staged
+        from ncc.ir.lower.ops import LOWER
 
         for one in body:
             if isinstance(one, DeviceFor):
@@ -95,7 +95,7 @@ class Lowering(Making):
         if isinstance(arg, Access):
             return self.column(self.walked(arg), rows, dtype)
         if isinstance(arg, Reg):
-            from ncc.ir.kernel_lower_moving import column_of
+            from ncc.ir.lower.moving import column_of
 
             value = self.env.get(arg.name)
             if value is not None:

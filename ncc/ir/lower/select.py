@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ncc.ir.bir import Imm
-from ncc.ir.kernel_lower_act import COMMANDS, FOLDS, finish, read_dve, result, set_dve, whole
-from ncc.ir.kernel_lower_move import as_mask
-from ncc.ir.kernel_lower_vector import alu, one_in_psum
+from ncc.ir.lower.act import COMMANDS, FOLDS, finish, read_dve, result, set_dve, whole
+from ncc.ir.lower.move import as_mask
+from ncc.ir.lower.vector import alu, one_in_psum
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 FLT_MAX = 3.4028234663852886e38
 

@@ -19,7 +19,7 @@ from ncc.ir.kernel_walks import Part, Walk, aligned
 from ncc.ir.walks import Joint, collapsed
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 UNIT = 1 << 40  # a step to the next partition, in a walk that has all dimensions in one list
 TRIGGERS = {"sync": "SP", "scalar": "Activation", "gpsimd": "Pool", "vector": "DVE"}
@@ -122,7 +122,7 @@ def _made(side: Walk, n: int, joints: Sequence[Joint], more: int) -> Ap | None:
 
 def move(m: Lowering, dst: Walk, src: Walk, engine: str = "", **keys: Any) -> None:
     """The DMAs that move `src` to `dst`."""
-    from ncc.ir.kernel_lower_pieces import clash
+    from ncc.ir.lower.pieces import clash
 
     ends = src.memory, dst.memory
     if "PSUM" in ends:
@@ -145,7 +145,7 @@ def trigger(m: Lowering) -> str:
 
 
 def dma_copy(m: Lowering) -> None:
-    from ncc.ir.kernel_lower_indirect import indirect, moves
+    from ncc.ir.lower.indirect import indirect, moves
 
     if any(isinstance(x, Access) and moves(m, x) for _, x in m.op.args):
         indirect(m)
@@ -193,7 +193,7 @@ def dma_compute(m: Lowering) -> None:
     if m.key("reduce_op") != "add":
         raise m.refuse(f"combines with {m.key('reduce_op')}, and the DMA only adds")
     roles = sorted((r for r, _ in m.op.args if r.startswith("srcs")), key=lambda r: int(r[4:] or 0))
-    from ncc.ir.kernel_lower_indirect import indirect_sum, moves
+    from ncc.ir.lower.indirect import indirect_sum, moves
 
     if any(isinstance(x, Access) and moves(m, x) for _, x in m.op.args):
         indirect_sum(m, roles)
@@ -224,7 +224,7 @@ def dma_compute(m: Lowering) -> None:
 
 def dma_transpose(m: Lowering) -> None:
     """The source's dimensions in another order; the unit transposes 2-byte matrices from DRAM."""
-    from ncc.ir.kernel_lower_indirect import gathered, moves
+    from ncc.ir.lower.indirect import gathered, moves
 
     src_arg = m.op.arg("src")
     if isinstance(src_arg, Access) and moves(m, src_arg):

@@ -13,7 +13,7 @@ from ncc.ir.kernel_walks import Walk, cut
 from ncc.ir.walks import collapsed
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 BLOCK = 32  # rows and columns of what DVE transposes
 
@@ -79,7 +79,7 @@ def nc_transpose(m: Lowering) -> None:
     data, dst = m.walk("data"), m.walk("dst")
     on_pe = m.op.engine == "tensor" or (m.op.engine != "vector" and dst.memory == "PSUM")
     if on_pe and data.memory == "SB" and dst.memory == "PSUM":
-        from ncc.ir.kernel_lower_pe import transposed
+        from ncc.ir.lower.pe import transposed
 
         transposed(m, dst, data)
     else:

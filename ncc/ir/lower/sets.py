@@ -28,7 +28,7 @@ def sets_of(kernel: Kernel, used: Collection[str], moved: Collection[str]) -> li
 
 
 def set_of(buffer: Buffer, moved: bool) -> LocSet:
-    from ncc.ir.kernel_lower_base import KINDS, MEMORY, cell
+    from ncc.ir.lower.base import KINDS, MEMORY, cell
 
     memory, shape = MEMORY[buffer.memory], buffer.shape or (1,)
     dtype = cell(buffer.dtype) if memory == "PSUM" else buffer.dtype

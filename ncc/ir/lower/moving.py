@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ncc.ir.kernel import Access, Buffer, KernelOp, Reg
-from ncc.ir.kernel_lower_dma import move, scratch
-from ncc.ir.kernel_lower_indirect import emit, moves, table
 from ncc.ir.kernel_ops import OPS
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.dma import move, scratch
+from ncc.ir.lower.indirect import emit, moves, table
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 
 @attrs.frozen

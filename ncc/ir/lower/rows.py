@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ncc.ir.bir import Imm, Operand
 from ncc.ir.data import FLOATS
 from ncc.ir.kernel import Access
-from ncc.ir.kernel_lower_act import constant, finish, whole
-from ncc.ir.kernel_lower_dma import move, scratch
-from ncc.ir.kernel_lower_vector import alu, scalars
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.act import constant, finish, whole
+from ncc.ir.lower.dma import move, scratch
+from ncc.ir.lower.vector import alu, scalars
 from ncc.ir.walks import collapsed
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 # a comparison with 0 that the record lacks is its mirror image of the negative value
 MIRROR = {"is_lt": "is_gt", "is_le": "is_ge"}

@@ -15,7 +15,7 @@ from ncc.ir.kernel_walks import Walk, cut
 from ncc.ir.walks import collapsed
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 STEP = 0x7FFF  # of a record's pair
 AXES = ("X", "XY", "XYZ", "XYZW")
@@ -219,7 +219,7 @@ def by_activation(
         return False
     scale: Operand = stages[0][1] if ops[0] == "mult" else Imm(1.0)
     bias: Operand = stages[-1][1] if ops[-1] == "add" else Imm(0.0)
-    from ncc.ir.kernel_lower_act import activate
+    from ncc.ir.lower.act import activate
 
     activate(m, dst, data, "Identity", scale, bias)
     return True

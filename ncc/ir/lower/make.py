@@ -10,9 +10,9 @@ from ncc.ir.bir import Ap, Inst, Loc, LocSet, Operand
 from ncc.ir.bir_opcodes import keyed
 from ncc.ir.data import FLOATS, Data, data, eye, numpy_type, size_of
 from ncc.ir.kernel import Buffer
-from ncc.ir.kernel_lower_base import ME, MEMORY, cell
-from ncc.ir.kernel_lower_pieces import Pieces, clash
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.base import ME, MEMORY, cell
+from ncc.ir.lower.pieces import Pieces, clash
 
 
 class Making(Pieces):

@@ -13,11 +13,11 @@ import attrs
 
 from ncc.ir.kernel import Imm as Number
 from ncc.ir.kernel import Reg
-from ncc.ir.kernel_lower_dma import move
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.dma import move
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 Value = int | float
 ALU: dict[str, Callable[[int, int], int]] = {
@@ -133,7 +133,7 @@ def register_load(m: Lowering) -> None:
 
 
 def register_store(m: Lowering) -> None:
-    from ncc.ir.kernel_lower_move import bits_of
+    from ncc.ir.lower.move import bits_of
 
     dst, value = m.walk("dst"), given(m, "src")
     if not isinstance(value, Walk) and dst.memory != "DRAM":

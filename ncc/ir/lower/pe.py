@@ -11,7 +11,7 @@ from ncc.ir.kernel_walks import Walk
 from ncc.ir.walks import collapsed
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 PERF = {"none": "None", "double_row": "DoubleRow"}
 

@@ -15,11 +15,11 @@ import attrs
 
 from ncc.ir.data import size_of
 from ncc.ir.kernel import Access, Reg, Rows, Scalar
-from ncc.ir.kernel_lower_dma import add_to, move, scratch, trigger
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.dma import add_to, move, scratch, trigger
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 WORDS = ("int32", "uint32")
 LANES = 128

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from ncc.errors import NccError
 from ncc.ir.bir import SHARED, Ap, Loc, LocSet
 from ncc.ir.data import size_of
-from ncc.ir.kernel_lower_dma import flat, move
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.dma import flat, move
 
 if TYPE_CHECKING:
-    from ncc.ir.kernel_lower import Lowering
+    from ncc.ir.lower.kernel import Lowering
 
 
 def core_barrier(m: Lowering) -> None:

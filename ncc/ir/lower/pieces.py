@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ncc.ir.bir import Ap
 from ncc.ir.data import size_of
-from ncc.ir.kernel_lower_base import BANK, ENGINES, Operands
 from ncc.ir.kernel_walks import Part, Walk, cut
+from ncc.ir.lower.base import BANK, ENGINES, Operands
 
 
 class Pieces(Operands):

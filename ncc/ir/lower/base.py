@@ -41,7 +41,7 @@ class Operands:
     """One kernel on its way down, the op at hand, and its operands."""
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
-        from ncc.ir.kernel_lower_sets import bank_safe
+        from ncc.ir.lower.sets import bank_safe
 
         self.kernel, self.target = kernel, target
         self.buffers = {x.name: x for x in kernel.buffers}
