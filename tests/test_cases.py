@@ -424,7 +424,7 @@ def test_h07_the_load_waits_for_the_store_before():
 
 
 @pytest.mark.parametrize("iteration", [1, 2, 3])
-def test_h07_without_the_wait_the_race_names_both(capsys, iteration):
+def test_h07_without_the_wait_the_race_names_the_load_and_the_store(capsys, iteration):
     lines = reused_listing(capsys)
     loads = [n for n, line in enumerate(lines) if re.match(r"  DmaDirect2d .*src=v1", line)]
     at = loads[iteration]
@@ -435,9 +435,9 @@ def test_h07_without_the_wait_the_race_names_both(capsys, iteration):
     status, told = said(capsys, "run", "bad.neff", "--random", "1")
     assert status == 1
     assert told == (
-        f"ncc: NCC902 SP {iteration} (DmaDirect2d): writes sb rows 0 to 127 bytes 0 to 255 that SP "
-        f"{iteration - 1} (DmaDirect2d) writes, and no wait orders them (make the later one wait for "
-        "the other)\n"
+        f"ncc: NCC902 SP {iteration} (DmaDirect2d): writes sb rows 0 to 127 bytes 0 to 255 that "
+        f"Activation {iteration - 1} (DmaDirect2d) reads, and no wait orders them (make the later one "
+        "wait for the other)\n"
     )
 
 

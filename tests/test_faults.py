@@ -180,16 +180,16 @@ def test_an_update_lost_is_a_deadlock_that_names_all_who_wait():
 
 
 def test_a_buffer_reused_too_early():
-    """The load of tile 2 into buffer 0 waits for the product that reads tile 0 from it: that is
-    when it knows that the load of tile 0 is through, too."""
+    """The load of tile 2 into buffer 0 waits for the product that reads tile 0 from it. Without
+    that it comes before the load of tile 0 as well; the message names the read."""
     stage = printed("two_buffers")
     program = program_of(stage)
     loads = [(e, n, b) for e, n, b in waiting(program) if (e, b.op) == ("SP", "DmaDirect2d")]
     assert len(loads) == 14
     engine, number, bundle = loads[0]
     assert str(fault(changed(program, engine, number, band=bundle.band), stage)) == (
-        "NCC902 SP 4 (DmaDirect2d): writes sb rows 0 to 127 bytes 0 to 255 that SP 0 "
-        f"(DmaDirect2d) writes, {ORDER}"
+        "NCC902 SP 4 (DmaDirect2d): writes sb rows 0 to 127 bytes 0 to 255 that PE 0 "
+        f"(LoadStationary) reads, {ORDER}"
     )
 
 

@@ -23,10 +23,10 @@ START: Clock = (0,) * UNITS
 
 
 # One past access: first and last row and byte of its rectangle (ends excluded), its box, its unit
-# and position there, whether it wrote, the bundle as messages name it, its number among all, and
-# what it wrote, where cores may write the same. It is over for whoever's clock has the position at
-# the unit. A tuple: a drawer may hold a hundred of them.
-Access = tuple[int, int, int, int, Box, int, int, bool, str, int, Bytes | None]
+# and position there, whether it wrote, the bundle as messages name it, its number among all,
+# what it wrote, where cores may write the same, and what its issuer knew. It is over for whoever's
+# clock has the position at the unit. A tuple: a drawer may hold a hundred of them.
+Access = tuple[int, int, int, int, Box, int, int, bool, str, int, Bytes | None, Clock]
 
 
 def joined(a: Sequence[int], b: Sequence[int]) -> Clock:
@@ -51,6 +51,12 @@ class Race:
         self.drawers: defaultdict[tuple[int, int, int], Drawer] = defaultdict(Drawer)
         self.count = 0
         self.twins: dict[tuple[int, int], bool] = {}  # by the numbers of two accesses
+        self.early: tuple[Access, Access] | None = None  # a transfer, and one that came too soon
+
+    def verdict(self) -> None:
+        """Raises the race that waited for a better name, once the run is over."""
+        if self.early is not None:
+            raise _race(*self.early)
 
     def access(
         self,
@@ -82,6 +88,7 @@ class Race:
             by,
             self.count,
             values,
+            tuple(clock),
         )
         for key in box.columns:
             drawer = self.drawers[key]
@@ -110,8 +117,26 @@ class Race:
         if serial and unit == new[5] and old[6] == new[6]:
             return True
         if (old[7] or new[7]) and overlap(new[4], old[4]) and not self._unnoticed(old, new):
-            raise _race(old, new)
+            self._found(old, new)
         return False
+
+    def _found(self, old: Access, new: Access) -> None:
+        """A race: an error at once, unless a transfer came before an earlier one of its own queue.
+
+        That one races with whoever goes on with the earlier one's bytes too: the last of them is
+        whom it should have waited for, so the error waits for the end of the run to name that one.
+        """
+        if self.early is None:
+            if old[5] != new[5]:
+                raise _race(old, new)
+            self.early = old, new
+            return
+        before, early = self.early
+        for one, other in ((old, new), (new, old)):
+            follows = other is early or _knows(other, early)
+            follows = follows and _knows(one, before) and not _knows(one, early)
+            if follows and overlap(one[4], early[4]):
+                self.early = one, early
 
     # --- the same work on two cores ---------------------------------------------------------------
 
@@ -148,6 +173,11 @@ def _covers(box: Box, other: Box) -> bool:
         and box.low <= other.low
         and other.high <= box.high
     )
+
+
+def _knows(one: Access, other: Access) -> bool:
+    """Whether the issuer of the first access knew that the second was over."""
+    return one[11][other[5]] >= other[6]
 
 
 def _race(old: Access, new: Access) -> NccError:

@@ -99,7 +99,10 @@ def run_report(
         for n, (one, mem) in enumerate(zip(programs, memories, strict=True))
     ]
     with np.errstate(all="ignore"):
-        turns.run(cores, seed)
+        try:
+            turns.run(cores, seed)
+        finally:
+            race.verdict()
     outputs = [_output(memories[0], v) for v in programs[0].vars if v.kind == "output"]
     if watch is not None:
         for one, mem in reversed(tuple(zip(programs, memories, strict=True))):
