@@ -1,6 +1,8 @@
 # make demo: set up, then watch one matmul go through every level.  make test: everything once.
 PYTHON ?= python3
 BIN := .venv/bin
+# keep bytecode even where the environment says not to: compiling ncc anew is half of a small run
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test suite sweep bench tutorials book lint setup clean
 .DEFAULT_GOAL := demo
@@ -39,6 +41,7 @@ lint: .venv/ready-dev
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q -e '.[draw]'
+	$(BIN)/python -m compileall -q ncc
 	touch $@
 
 .venv/ready-dev: .venv/ready

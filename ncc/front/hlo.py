@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from pathlib import PurePath
+from importlib.util import cache_from_source
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import lark
@@ -73,7 +74,11 @@ def parse(text: str, file: str = "", first_line: int = 1) -> Module:
 
 @cache
 def _parser() -> tuple[Any, Reader]:
-    """lark's parser with its reader; made once, because the tables take longer than a program."""
+    """lark's parser with its reader; made once, because the tables take longer than a program.
+
+    They are kept beside this file's bytecode, where Python keeps any; lark makes them anew when the
+    grammar, its own version or Python's is another.
+    """
     untyped: Any = lark
     reader: Reader = untyped.v_args(inline=True)(Reader)()
     parser = untyped.Lark.open(
@@ -83,6 +88,7 @@ def _parser() -> tuple[Any, Reader]:
         lexer="contextual",
         start="module",
         transformer=reader,
+        cache=str(Path(cache_from_source(__file__)).with_suffix(".lark")),
     )
     return parser, reader
 
