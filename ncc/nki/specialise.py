@@ -13,6 +13,7 @@ from ncc.errors import Place, nearest
 from ncc.ir.core import Origin
 from ncc.ir.kernel import Access, DeviceFor, DeviceWhile, Kernel, Rows, Scalar, Statement, ops_of
 from ncc.ir.kernel_ops import OPS
+from ncc.nki import unwritten
 from ncc.nki.arguments import ArraySpec, walked
 from ncc.nki.binding import Bound, name_of, place_of
 from ncc.nki.dtypes import Dtype
@@ -110,7 +111,9 @@ def specialised(
         _schedule(trace, options, place)
         runs.append(Run(trace, results, set(_written(trace.bodies[0]))))
     warned(said for run in runs for said in run.trace.warnings)
-    return _together(runs, bound, target, place)
+    found = _together(runs, bound, target, place)
+    warned(unwritten.sentences(found.kernels, simulated))
+    return found
 
 
 def _run(

@@ -13,6 +13,7 @@ from ncc.ir.kernel import Buffer
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.lower.base import ME, MEMORY, cell
 from ncc.ir.lower.pieces import Pieces, clash
+from ncc.ir.lower.sets import sharing
 
 
 class Making(Pieces):
@@ -75,10 +76,11 @@ class Making(Pieces):
         self.copy(Walk(buffer.name, wide, memory, count, 0, ((1, count),), 0, rows), held)
 
     def fresh_values(self, loc: str) -> None:
-        """A tile that is read before anything wrote to it holds what nki.simulate shows there."""
+        """A tile that is read before anything wrote to it holds what nki.simulate shows there, or
+        what was written under another name at its address."""
         buffer = self.buffers.get(loc)
         self.known.add(loc)
-        if buffer is None or not buffer.on_chip:
+        if buffer is None or not buffer.on_chip or self.known & sharing(buffer, self.buffers):
             return
         dtype = buffer.dtype if buffer.memory == "sbuf" else cell(buffer.dtype)
         count = prod(buffer.shape[1:])

@@ -7,7 +7,7 @@ kernel kept apart from it; else it and those that share its bytes are placed ane
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 
 from ncc.ir.bir import Loc, LocSet
@@ -80,6 +80,21 @@ def bank_safe(buffers: Sequence[Buffer]) -> frozenset[str]:
                 gone |= {i for i in (n, k) if size_of(placed[i].dtype) < 4}
     groups = {shared[n] for n in gone}
     return frozenset(x.name for n, x in enumerate(placed) if shared[n] in groups)
+
+
+def sharing(buffer: Buffer, others: Mapping[str, Buffer]) -> set[str]:
+    """The tiles that the kernel placed on bytes of this one."""
+    if buffer.address is None:
+        return set()
+    mine = _place(buffer, size_of(buffer.dtype))
+    return {
+        x.name
+        for x in others.values()
+        if x is not buffer
+        and x.address is not None
+        and x.memory == buffer.memory
+        and _meet(mine, _place(x, size_of(x.dtype)))
+    }
 
 
 def _place(buffer: Buffer, size: int) -> Place:
