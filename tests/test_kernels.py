@@ -616,6 +616,37 @@ CASES = (
 )
 
 
+def both(a, b):
+    order = [a < b, a <= b, a > b, a >= b, a == b, a != b]
+    return np.stack([a + b, a - b, a * b, np.maximum(a, b), np.minimum(a, b), *order])
+
+
+def small(*lows_and_types):
+    def make(rng):
+        return [rng.integers(low, 4, (32, 24)).astype(kind) for low, kind in lows_and_types]
+
+    return make
+
+
+CASES += (
+    Case("words.signed_and_unsigned", small((-3, np.int32), (0, np.uint32)), both, 0.0),
+    Case("words.signed_and_unsigned", small((0, np.uint32), (-3, np.int32)), both, 0.0),
+    Case(
+        "words.counted_from",
+        lambda rng: [np.array([[7]], np.int32)],
+        lambda n: n + np.arange(20) + 2 * np.arange(8)[:, None],
+        0.0,
+        keys={"rows": 8, "width": 20},
+    ),
+    Case(
+        "words.quotients",
+        normal((40, 30), (40, 30)),
+        lambda a, b: np.stack([a / b + 1, np.mod(a, b) + 1]),
+        1e-5,
+    ),
+)
+
+
 @cache
 def kernel_of(name: str):
     file, _, function = name.partition(".")

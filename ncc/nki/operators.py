@@ -19,12 +19,13 @@ LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 UNARY = frozenset(
     {"abs", "rsqrt", "reciprocal", "square", "relu", "sqrt", "invert", "logical_not", "bypass"}
 )
-SIMULATED = frozenset({"divide", "mod", "fmod"})  # the simulator has them, no engine has
+SIMULATED = frozenset({"fmod"})  # the simulator has it, no engine has
 ARITHMETIC = (
     frozenset({"add", "subtract", "multiply", "maximum", "minimum", "power", "abs_max", "abs_min"})
     | COMPARE
     | LOGICAL
     | (UNARY - BITVEC)
+    | {"divide", "mod"}
     | SIMULATED
 )
 ALU = BITVEC | ARITHMETIC

@@ -16,7 +16,7 @@ from ncc.ir.isa import At, Dram
 from ncc.sim.memory import SBUF_PITCH, Array, Marks, Memory, Space
 
 COLUMN = 11  # the race check cuts a memory into columns of 2 KiB ...
-BAND = 10  # ... and bands of 1024 rows
+BAND = 7  # ... and bands of 128 rows
 Dims = tuple[tuple[int, int], ...]
 
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from ncc.ir.bir import Imm, Operand
 from ncc.ir.data import FLOATS
-from ncc.ir.kernel import Access
+from ncc.ir.kernel import Access, Reg
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.lower.act import constant, finish, whole
 from ncc.ir.lower.dma import move, scratch
+from ncc.ir.lower.indirect import exact
+from ncc.ir.lower.moving import column_of
 from ncc.ir.lower.vector import alu, scalars
 from ncc.ir.walks import collapsed
 
@@ -50,8 +52,21 @@ def start(m: Lowering, arg: Any, value: int) -> int:
 
 
 def iota(m: Lowering) -> None:
-    dst = m.walk("dst")
-    base = start(m, m.op.arg("offset"), 0)
+    dst, begin = m.walk("dst"), m.op.arg("offset")
+    if isinstance(begin, Reg) and begin.name in m.cells:
+        held = m.temp(dst, "int32")  # counted from 0, then moved by what the register holds
+        count(m, held, 0)
+        own = column_of(m, begin, dst.rows, "int32")
+        assert own is not None
+        by = m.same_quadrant(held, own)
+        exact(m, held, held, by.with_free(((0, dst.count),)), "add")
+        m.copy(dst, held)
+    else:
+        count(m, dst, start(m, begin, 0))
+
+
+def count(m: Lowering, dst: Walk, base: int) -> None:
+    """dst = base + the pattern's values."""
     pairs = pattern_of(m, dst.count)
     out = in_row(m, dst, 4)
     keys: dict[str, Any] = {"channel_multiplier": int(m.key("channel_multiplier"))}

@@ -12,6 +12,7 @@ from ncc.ir.data import FLOATS, size_of
 from ncc.ir.kernel import Access
 from ncc.ir.kernel_selectors import ALU, BITVEC
 from ncc.ir.kernel_walks import Walk, cut
+from ncc.ir.lower.words import words
 from ncc.ir.walks import collapsed
 
 if TYPE_CHECKING:
@@ -72,10 +73,7 @@ def tensor_tensor(m: Lowering) -> None:
     exact = {x.dtype for x in (a, b, dst)} <= set(WORDS) and op in unit
     outside = all(x.memory == "SB" for x in (a, b, dst))
     if exact and (chosen == "gpsimd" or (chosen == "unknown" and outside)):
-        b = m.same_quadrant(a, b)
-        if len({x.dtype for x in (a, b, dst)}) > 1:
-            raise m.refuse("mixes int32 and uint32 in exact arithmetic", "use one of the two")
-        m.elementwise("TensorTensor", "Pool", dst, (a, b), op=alu(m, op), integer=True)
+        words(m, alu(m, op), dst, a, m.same_quadrant(a, b))
         return
     engine = m.engine("Pool" if op == "power" else "DVE", a, b, dst)
     a, b = one_in_psum(m, a, b)

@@ -90,9 +90,16 @@ def dma_copy(
     dge_mode: Any = c.dge_mode.unknown,
     engine: Any = c.engine.unknown,
     name: str | None = None,
+    dst_rmw_op: Any = None,
+    unique_indices: bool = True,
 ) -> Instruction:
-    """dst = src, element by element in the order of the two views, between HBM and SBUF."""
+    """dst = src, element by element in the order of the two views, between HBM and SBUF.
+
+    `dst_rmw_op` and `unique_indices` are those of the first releases: dst += src."""
     where = "dma_copy"
+    rmw = operators.optional(dst_rmw_op, where, "dst_rmw_op", frozenset({"add"}))
+    if rmw:
+        _unique(where, unique_indices)
     to = tile(dst, where, "dst", DMA)
     held = register(src)
     if held is not None:
@@ -112,7 +119,17 @@ def dma_copy(
             "leave engine out, or pass nisa.dge_mode.hwdge",
         )
     outside = member(c.oob_mode, oob_mode, where, "oob_mode").name
-    return record(where, {"dst": to, "src": data}, {"oob_mode": outside}, engine=chosen, name=name)
+    keys = {"oob_mode": outside, "rmw": rmw}
+    return record(where, {"dst": to, "src": data}, keys, engine=chosen, name=name)
+
+
+def _unique(where: str, unique_indices: bool) -> None:
+    if not unique_indices:
+        raise invalid(
+            "NCC352",
+            f"{where} adds each picked row once: unique_indices=False has no such order",
+            "make the indices unique, or add the rows one call after the other",
+        )
 
 
 @call
@@ -237,12 +254,7 @@ def dma_compute(
         if number(scale, where, "scales") != 1:
             said = f"{where} adds sources as they are: a scale must be 1.0, was given {scale}"
             raise invalid("NCC352", said, "multiply the source with nisa.tensor_scalar first")
-    if not unique_indices:
-        raise invalid(
-            "NCC352",
-            f"{where} adds each picked row once: unique_indices=False has no such order",
-            "make the indices unique, or add the rows one call after the other",
-        )
+    _unique(where, unique_indices)
     into = any(rows(t) is not None for t in (to, *sources))
     if into:
         others = [s for s in sources if s.access != to.access]

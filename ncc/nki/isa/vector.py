@@ -67,8 +67,8 @@ def available(where: str, *ops: str) -> None:
         if op in ("abs_max", "abs_min"):
             since(where, 4, f"operator {op}")
         if op in SIMULATED and not current(where).simulated and not current(where).old:
-            hint = "multiply with nisa.reciprocal" if op == "divide" else "compute it with integers"
-            raise invalid("NCC341", f"{where} cannot apply {op}: no engine has it", hint)
+            said = f"{where} cannot apply {op}: no engine has it"
+            raise invalid("NCC341", said, "compute it with nl.mod, or with integers")
 
 
 def arithmetic(where: str, *ops: str) -> None:
