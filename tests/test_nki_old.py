@@ -466,6 +466,10 @@ def test_operators_of_tiles() -> None:
     close(elementwise(lambda s, t: (s & t) | (s ^ 5), i, j), (i & j) | (i ^ 5))
     close(elementwise(lambda s, t: (s >> 1) + (t << 2), i, j), (i >> 1) + (j << 2))
     close(elementwise(lambda s, t: (s >= t) + (s == t), i, j), (i >= j) | (i == j))
+    close(elementwise(lambda s, t: (s - 50) // 3 + 7 % (t + 1), i, j), (i - 50) // 3 + 7 % (j + 1))
+    close(
+        elementwise(lambda s, t: abs(s - t) + 1000 // +(t + 1), i, j), abs(i - j) + 1000 // (j + 1)
+    )
 
 
 def test_values_in_place() -> None:
@@ -835,6 +839,20 @@ def test_the_older_names_are_found() -> None:
     assert "neuronxcc" not in sys.modules
 
 
+def test_keywords_that_change_nothing() -> None:
+    def kernel(a: Any) -> Any:
+        out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm, alignment=64)
+        t = nl.zeros((16, 4), nl.float32, lazy_initialization=True)
+        for i in nl.affine_range(2, directives=None, precise_schedule=True):
+            t[:, :] += nl.load(a[:, :], name="a") * float(i)
+        nl.store(out, nl.copy(t, engine=nisa.vector_engine, mode="x"))
+        return out
+
+    a = f(16, 4)
+    with pytest.warns(UserWarning, match=r"NCC379 test_nki_old.*'alignment'"):
+        close(nki.simulate_kernel(nki.jit(kernel), a), a)
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -893,6 +911,12 @@ WRONG: list[Any] = [
     (lambda a: nisa.tensor_tensor(nl.load(a), nl.load(a)), "NCC330", "op"),
     (lambda a: nl.sofmax(nl.load(a), axis=1), "NCC360", "softmax"),
     (lambda a: bool(nl.load(a) > 1), "NCC317"),
+    (lambda a: nl.load(a, msk=P < 3), "NCC330", "'msk'", "mask"),
+    (lambda a: nl.exp(nl.load(a), dytpe=nl.bfloat16), "NCC330", "dtype"),
+    (lambda a: nl.max(nl.load(a), axis=1, keep_dims=True), "NCC330", "keepdims"),
+    (lambda a: nl.zeros((4, 4), nl.float32, bufer=nl.psum), "NCC330", "buffer"),
+    (lambda a: nisa.nc_matmul(nl.load(a), nl.load(a), accumulate=True), "NCC330", "+="),
+    (lambda a: nisa.reciprocal(data=nl.load(a), dst=nl.load(a)), "NCC330", "returns a tile"),
     (lambda a: nl.load(a)[P, nl.load(a).astype(nl.int32)], "NCC322"),
 ]
 

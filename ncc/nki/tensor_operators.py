@@ -10,7 +10,7 @@ from ncc.nki.tensor_base import TensorBase
 from ncc.nki.trace import current, wrong_type
 
 # NumPy's functions on two operands that a kernel may write with an operator: `np.float32(2) * t`
-UNARY = ("negative", "invert")
+UNARY = ("negative", "invert", "abs")
 INFIX = frozenset(
     {"add", "subtract", "multiply", "divide", "remainder", "power", "less", "greater"}
     | {"less_equal", "greater_equal", "bitwise_and", "bitwise_or", "bitwise_xor"}
@@ -109,14 +109,35 @@ class Operators(TensorBase):
     def __rtruediv__(self, other: Any) -> Any:
         return self._compute("divide", other, self)
 
+    def _older(self, name: str, a: Any, b: Any = None) -> Any:
+        """An operator that only tiles of the older API have."""
+        if TensorBase.operate is None or not current(f"nl.{name}").old:
+            return NotImplemented
+        return TensorBase.operate(name, a, b)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._older("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._older("floor_divide", other, self)
+
     def __mod__(self, other: Any) -> Any:
         return self._compute("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._compute("mod", other, self)
 
     def __pow__(self, other: Any) -> Any:
         return self._compute("power", self, other)
 
     def __rpow__(self, other: Any) -> Any:
         return self._compute("power", other, self)
+
+    def __abs__(self) -> Any:
+        return self._compute("abs", self)
+
+    def __pos__(self) -> Any:
+        return self
 
     def __neg__(self) -> Any:
         return self._compute("negative", self)

@@ -76,6 +76,12 @@ _TEXTS: tuple[Rule, ...] = (
             "err_unexpected_output_dependencies",
         ),
     ),
+    Rule(
+        "NCC379",
+        "a keyword that says nothing (a warning)",
+        "Calls of the older API took every keyword; one that ncc does not know changes nothing here.",
+        "Leave it out, or look for the documented one: ncc explain NCC330.",
+    ),
 )
 
 RULES: tuple[Rule, ...] = tuple(attrs.evolve(rule, **shown(rule, LINES)) for rule in _TEXTS)

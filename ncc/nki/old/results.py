@@ -17,6 +17,7 @@ from ncc.nki.dtypes import dtype_of
 from ncc.nki.memory import allocate
 from ncc.nki.old.dynamic import gathered, moves_on_chip
 from ncc.nki.old.index import Index, Mask
+from ncc.nki.old.keywords import passed_over
 from ncc.nki.old.loops import scope
 from ncc.nki.old.masks import Box, regions
 from ncc.nki.old.tile import Tile, adopted
@@ -33,8 +34,16 @@ def function(name: str, op: str = "") -> Callable[[Any], Any]:
     symbolic one."""
 
     def made(plain: Any) -> Any:
+        named = [
+            p.name for p in signature(plain).parameters.values() if p.kind is not p.VAR_KEYWORD
+        ]
+        known = frozenset(named)
+
         @wraps(plain)
         def run(*args: Any, **kwargs: Any) -> Any:
+            if not kwargs.keys() <= known:
+                more = [word for word in kwargs if word not in known]
+                passed_over(name, more, named, {*named[: len(args)], *kwargs})
             try:
                 return plain(*args, **kwargs)
             except TypeError as wrong:

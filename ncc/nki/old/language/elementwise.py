@@ -281,8 +281,12 @@ FUNCTIONS.update(
 
 def operate(name: str, a: Any, b: Any) -> Any:
     """What Python's operators on tiles do."""
-    if name in ("negative", "invert"):
+    if name in ("negative", "invert", "abs"):
         return FUNCTIONS[name](a)
+    if name == "floor_divide":
+        kind = result_type([a, b])
+        whole = combined("subtract", a, combined("mod", a, b, float32), float32)
+        return combined("divide", whole, b, kind)
     return combined(name, a, b)
 
 
