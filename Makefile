@@ -1,10 +1,11 @@
 # make demo: set up, then watch one matmul go through every level.  make test: everything once.
 PYTHON ?= python3
 BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE :=
 # keep bytecode even where the environment says not to: compiling ncc anew is half of a small run
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test suite sweep bench tutorials book lint setup clean
+.PHONY: demo test sweep bench tutorials book lint setup clean
 .DEFAULT_GOAL := demo
 
 setup: .venv/ready-dev
@@ -12,9 +13,6 @@ demo: .venv/ready
 	@$(BIN)/python examples/demo.py demo
 
 test: .venv/ready-dev
-	@$(MAKE) --no-print-directory -j2 lint suite
-
-suite: .venv/ready-dev
 	$(BIN)/python -m pytest -q -p no:cacheprovider -n auto --dist worksteal -m 'not sweep'
 
 sweep: .venv/ready-dev
