@@ -1,7 +1,6 @@
 # make demo: set up, then watch one matmul go through every level.  make test: everything once.
 PYTHON ?= python3
 BIN := .venv/bin
-export PYTHONDONTWRITEBYTECODE :=
 # keep bytecode even where the environment says not to: compiling ncc anew is half of a small run
 export PYTHONDONTWRITEBYTECODE :=
 
