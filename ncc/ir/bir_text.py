@@ -89,11 +89,12 @@ class Pairs(dict[Any, str]):
 
 
 class Printer:
-    """One printing of one module; it remembers the texts of names and patterns."""
+    """One printing of one module; it remembers the texts of names, patterns and operands."""
 
     def __init__(self) -> None:
         self.words = Shown()
         self.pairs = Pairs()
+        self.operands: dict[int, str] = {}  # by identity: copies of an instruction share operands
         self.lines: list[str] = []
 
     def line(self, depth: int, words: Iterable[str], node: Any = None) -> None:
@@ -145,14 +146,14 @@ class Printer:
                 self.block(depth + 2, inner)
 
     def inst(self, inst: Inst) -> str:
-        words = self.words
-        text = f"{words[inst.name]} = {inst.opcode} {inst.engine}"
+        words, known = self.words, self.operands
+        text = f"{show_value(inst.name)} = {inst.opcode} {inst.engine}"
         for operand in inst.outs:
-            text += f" {self.operand(operand)}"
+            text += known.get(id(operand)) or self.word(operand)
         if inst.ins:
             text += " <-"
             for operand in inst.ins:
-                text += f" {self.operand(operand)}"
+                text += known.get(id(operand)) or self.word(operand)
         for name, value in inst.keys:
             text += f" {name}={show_value(value)}"
         if inst.loopnest:
@@ -177,6 +178,11 @@ class Printer:
                     text += f"({update.sem})"
         origin = inst.origin
         return f"{text}  # {origin.file}:{origin.line}" if origin.file else text
+
+    def word(self, operand: Operand) -> str:
+        """An operand's word with the blank before it, remembered."""
+        self.operands[id(operand)] = text = f" {self.operand(operand)}"
+        return text
 
     def operand(self, operand: Operand) -> str:
         if isinstance(operand, Ap):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, cast
+from typing import Any
 
 from ncc.errors import NccError, Place
 from ncc.ir.affine import Affine, Floor, Least, Mod, read_index
@@ -27,11 +27,11 @@ COMMENT = re.compile(r"\s+# (\S+):(\d+)\Z")
 
 def show_value(value: Any) -> str:
     """One word of a line. TypeError for a kind of value that no text form has."""
-    kind: object = cast("object", type(value))
-    if kind is int:
-        return str(value)
+    kind: object = value.__class__
     if kind is str:
         return value if BARE.match(value) and value not in KEPT else json.dumps(value)
+    if kind is int:
+        return str(value)
     if kind is bool or value is None:
         return str(value).lower()
     if kind is float:
