@@ -195,12 +195,12 @@ def _copying(e: Engine, f: Fields) -> tuple[View, View, tuple[str, str] | None]:
 
 
 def _sided(mem: Memory, address: Dram | At, walk: Dims, dtype: str) -> View:
-    return dma_view(mem, address, tuple((s, n) for s, n in walk if n > 1) or ((0, 1),), dtype)
+    return dma_view(mem, address, tuple([x for x in walk if x[1] > 1]) or ((0, 1),), dtype)
 
 
 def _no_repeats(f: Fields) -> None:
-    pairs = zip(f.get("dst_step", (0, 0)), f.get("dst_num", (1, 1)), strict=True)
-    if any(num > 1 and not step for step, num in pairs):
+    steps, nums = f.get("dst_step", (0, 0)), f.get("dst_num", (1, 1))
+    if (nums[0] > 1 and not steps[0]) or (nums[1] > 1 and not steps[1]):
         raise NccError("NCC912", "a DMA writes one place several times (step 0)")
 
 

@@ -15,7 +15,7 @@ from ncc.encode.values import bits_f32
 from ncc.errors import NccError
 from ncc.ir.data import numpy_type, size_of
 from ncc.ir.isa import At, Bundle
-from ncc.sim.memory import FOREIGN, OPEN, STATES, ZEROED, Array, Marks, Memory
+from ncc.sim.memory import CLOSED, FOREIGN, OPEN, STATES, ZEROED, Array, Marks, Memory
 from ncc.sim.race import ENGINES, UNITS, Race
 from ncc.sim.views import View, fit, view
 
@@ -103,6 +103,9 @@ class Engine:
         return found
 
     def _may_read(self, found: View) -> None:
+        last, state = self.mem.last.get(found.box.low // self.mem.target.psum_bank_bytes, (None, 0))
+        if last is found and state == CLOSED:
+            return
         cells = found.cells()
         bad = (cells == ZEROED) | (cells == OPEN)
         if bad.any():

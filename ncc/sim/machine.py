@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter as Count
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -68,7 +69,7 @@ class Core:
         self.semaphores = [0] * 256
         self.events = [0] * 256
         self.event_clocks: dict[int, tuple[int, ...]] = {}
-        self.counters = [Counter(units) for _ in range(256)]
+        self.counters: defaultdict[int, Counter] = defaultdict(lambda: Counter(units))
         self.published = [((0,) * units, 0)] * ENGINES  # clock and number of the last DMA
         label = f"core {number} " if len(self.meetings.came) > 1 else ""
         self.engines = [
@@ -307,9 +308,10 @@ def barrier_of(bundle: Bundle) -> int:
     return int(dict(bundle.fields).get("index", 0))
 
 
-def _totals(streams: tuple[Stream, ...], counters: list[Counter]) -> None:
+def _totals(streams: tuple[Stream, ...], counters: defaultdict[int, Counter]) -> None:
     """How much each writer raises each semaphore over the program, where that can be told."""
-    loops = any(b.op in BRANCHES for s in streams for b in s.bundles)
+    ops = {b.op for s in streams for b in s.bundles}
+    loops, cleared = bool(ops & BRANCHES), "EventSemaphoreRangeClear" in ops
     for number, stream in enumerate(streams):
         for bundle in stream.bundles:
             for mode, index, value, writer in _updates(bundle, number):
@@ -319,11 +321,8 @@ def _totals(streams: tuple[Stream, ...], counters: list[Counter]) -> None:
                     counter.static = False
                 else:
                     counter.totals[writer] = counter.totals.get(writer, 0) + amount
-            if bundle.op == "EventSemaphoreRangeClear":
-                for counter in counters:
-                    counter.static = False
-    for counter in counters:
-        if loops and len(counter.totals) > 1:
+    for counter in counters.values():
+        if cleared or (loops and len(counter.totals) > 1):
             counter.static = False
 
 

@@ -11,6 +11,7 @@ somewhere in the machine unwritten data is stored again, which a counter (`epoch
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -31,6 +32,7 @@ STATES = ("unwritten", "zeroed", "open", "closed", "foreign")
 SBUF_PITCH = 1 << 18  # address bytes from one partition to the next, in a bundle
 PSUM_BYTES = 16384
 OWN, SHARED = 16, 1 << 20  # steps between the keys of one core and the next, and of shared memory
+BAND, COLUMN = 32, 2048  # rows and bytes of a block that becomes fresh at once
 PAD = 64  # keeps equal offsets of the partitions out of one cache set
 
 
@@ -52,6 +54,23 @@ class Space:
     known: Marks | None
     states: NDArray[np.uint8] | None = None  # PSUM: one for each 4 bytes
     pitch: int = 0  # DRAM: bytes of a row, as the race check cuts a variable
+    blank: set[tuple[int, int]] | None = None  # blocks that no view has shown yet: band, column
+
+    def show(self, rows: tuple[int, int], low: int, high: int) -> None:
+        """Makes blocks fresh that a first view shows: 0xFF, unwritten.
+
+        To fill 24 MB and as many marks before a run takes longer than most programs.
+        """
+        if not self.blank or self.known is None:
+            return
+        for column in range(low // COLUMN, (high - 1) // COLUMN + 1):
+            for band in range(rows[0] // BAND, (rows[1] - 1) // BAND + 1):
+                if (band, column) in self.blank:
+                    self.blank.remove((band, column))
+                    down = slice(band * BAND, (band + 1) * BAND)
+                    along = slice(column * COLUMN, (column + 1) * COLUMN)
+                    self.data.reshape(self.rows, self.stride)[down, along] = 0xFF
+                    self.known.reshape(self.rows, self.stride)[down, along] = False
 
     def array(self) -> NDArray[np.uint8]:
         """The bytes of the first row."""
@@ -93,8 +112,8 @@ def memory(
     table = tuple(variables)
     rows = target.partitions
     own = -OWN * core
-    sbuf = _fresh("sb", own, rows, target.sbuf_size)
-    psum = _fresh("ps", own - 1, rows, PSUM_BYTES)
+    sbuf = _blank("sb", own, rows, target.sbuf_size)
+    psum = _blank("ps", own - 1, rows, PSUM_BYTES)
     psum.states = np.zeros(rows * psum.stride // 4, np.uint8)
     scratch = max((v.offset + _size(v) for v in table if v.kind == "virtual"), default=0)
     pad = _fresh("scratch", own - 2, 1, scratch)
@@ -130,6 +149,14 @@ def _fresh(name: str, key: int, rows: int, width: int) -> Space:
     stride = width + PAD
     data = np.full(rows * stride, 0xFF, np.uint8)
     return Space(name, key, rows, width, stride, 0, data, np.zeros(rows * stride, np.bool_))
+
+
+def _blank(name: str, key: int, rows: int, width: int) -> Space:
+    """A memory on chip: its blocks become fresh when a view first shows them."""
+    stride = width + PAD
+    data, known = np.empty(rows * stride, np.uint8), np.empty(rows * stride, np.bool_)
+    bands, columns = range(-(-rows // BAND)), range(-(-width // COLUMN))
+    return Space(name, key, rows, width, stride, 0, data, known, blank=set(product(bands, columns)))
 
 
 def _size(v: Var) -> int:

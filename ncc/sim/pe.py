@@ -38,8 +38,7 @@ class Tile:
             if self.dtype == "float32" and not whole:
                 high, low = numerics.weight_halves(values)
                 values = high if self.mode == HIGH else low
-            with np.errstate(all="ignore"):
-                self._wide = values.astype(np.float64)
+            self._wide = values.astype(np.float64)
         return self._wide
 
 

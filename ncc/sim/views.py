@@ -169,6 +169,7 @@ def _view(mem: Memory, at: At, rows: int, dtype: str) -> View:
             f"{at.byte + low} to {at.byte + high - 1}, of {space.rows} partitions of "
             f"{space.width} bytes in {at.space}",
         )
+    space.show((at.partition, at.partition + rows), at.byte + low, at.byte + high)
     offset = at.partition * space.stride + at.byte
     array = strided(space, offset, ((space.stride, rows), *dims), dtype)
     box = Box(
@@ -313,6 +314,7 @@ def _chip_view(mem: Memory, at: At, walk: Dims, dtype: str) -> View:
             f"{at.byte + low} to {at.byte + high - 1}, of {space.rows} partitions of "
             f"{space.width} bytes in sb",
         )
+    space.show((at.partition + top, at.partition + end), at.byte + low, at.byte + high)
     offset = at.partition * space.stride + at.byte
     strides = tuple((p * space.stride + b, n) for p, b, n in split)
     array = strided(space, offset, strides, dtype)
