@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ncc.ir.bir import Ap, Imm, Operand
 from ncc.ir.kernel_selectors import ACTIVATION
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.magnitude import COMPARES
 from ncc.ir.lower.vector import alu, one_in_psum, scalars, step
 from ncc.ir.walks import collapsed
 
@@ -190,6 +191,9 @@ def activate2(m: Lowering) -> None:
         activate(m, dst, source, func, scale, bias, command, alpha)
         read_act(m)
         return
+    if fold in COMPARES:
+        said = f"folds with {fold}, which no accumulator does"
+        raise m.refuse(said, "fold the magnitudes (nl.abs) with maximum or minimum")
     held = m.temp(dst, "float32")
     activate(m, held, source, func, scale, bias, alpha=alpha)
     fold_into(m, dst, held, "add", Imm(0.0), alu(m, fold), command, None)
@@ -219,14 +223,14 @@ def exponential(m: Lowering) -> None:
 # --- folds of DVE ---------------------------------------------------------------------------------
 
 
-def set_dve(m: Lowering, rows: int, value: float, first: int = 0) -> None:
-    """The accumulators of DVE := a number."""
+def set_dve(m: Lowering, rows: int, value: float | Operand, first: int = 0) -> None:
+    """The accumulators of DVE := a number, or a column of numbers."""
     column = constant(m, rows, 0.0, first)
     m.emit(
         "TensorScalarCache",
         "DVE",
         (column,),
-        (column, Imm(0.0), Imm(value)),
+        (column, Imm(0.0), Imm(value) if isinstance(value, float | int) else value),
         op0="add",
         op1="add",
         mode="Reduce",
@@ -307,6 +311,12 @@ def tensor_scalar_cumulative(m: Lowering) -> None:
     if command not in FOLDS:
         raise m.refuse(f"runs with reduce_cmd {command}, which folds nothing")
     seed = m.scalar("imm1", dst.rows)
+    if m.target.level < 30:
+        from ncc.ir.lower.first import cumulative
+
+        stage = (op0, scalar, False)
+        cumulative(m, dst, data, stage, alu(m, m.key("op1")), command, seed)
+        return
     fold_into(m, out, data, op0, scalar, alu(m, m.key("op1")), command, seed, "Cumulative")
     finish(m, out, dst)
 
@@ -316,6 +326,11 @@ def tensor_tensor_scan(m: Lowering) -> None:
     a, b = one_in_psum(m, a, b)
     first = m.scalar("initial", dst.rows)
     assert first is not None
+    if m.target.level < 30:
+        from ncc.ir.lower.first import scan
+
+        scan(m, dst, a, b, first)
+        return
     out = result(m, dst, 2)
     a, b = whole(m, a, 2), whole(m, b, 2)
     pieces = m.accesses((a, b, out), 2)

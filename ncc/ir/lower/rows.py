@@ -190,11 +190,16 @@ def nc_match_replace8(m: Lowering) -> None:
     if places is None:
         row_op(m, "MatchReplace", "DVE", dst, [data, vals], out_free=4, **keys)
         return
-    reads = [whole(m, m.narrow(x), 4).ap() for x in (data, vals)]
+    data, vals = (whole(m, m.narrow(x), 4) for x in (data, vals))
     out, at = narrow_result(m, dst, 4), narrow_result(m, places, 2)
+    reads = (data.ap(), vals.ap())
     if m.target.level < 30:
-        raise m.refuse(f"gives places, which {m.target.name} cannot")
-    m.emit("MaxIndexAndMatchReplace", "DVE", (out.ap(), at.ap()), reads, **keys)
+        from ncc.ir.lower.first import places8
+
+        places8(m, data, vals, at)
+        m.emit("MatchReplace", "DVE", (out.ap(),), reads, **keys)
+    else:
+        m.emit("MaxIndexAndMatchReplace", "DVE", (out.ap(), at.ap()), reads, **keys)
     finish(m, out, dst)
     finish(m, at, places)
 

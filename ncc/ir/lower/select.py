@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ncc.ir.bir import Imm
-from ncc.ir.lower.act import COMMANDS, FOLDS, finish, read_dve, result, set_dve, whole
-from ncc.ir.lower.move import as_mask
+from ncc.ir.bir import Ap, Imm, Operand
+from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.act import COMMANDS, FOLDS, finish, fold_into, read_dve, result, set_dve, whole
+from ncc.ir.lower.move import as_mask, bits_of, spread
 from ncc.ir.lower.vector import alu, one_in_psum
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ def select_reduce(m: Lowering) -> None:
     otherwise = m.scalar("on_false", dst.rows)
     assert otherwise is not None
     command = str(m.key("reduce_cmd"))
+    if m.target.level < 30:
+        kept(m, dst, data, as_mask(m, mask, bool(m.key("reverse_pred"))), otherwise, command)
+        read_dve(m)
+        return
     mask = as_mask(m, mask)
     mask, data = one_in_psum(m, mask, data)
     keys: dict[str, Any] = {"reverse_pred": bool(m.key("reverse_pred"))}
@@ -41,6 +46,26 @@ def select_reduce(m: Lowering) -> None:
     if command == "reset":
         set_dve(m, dst.rows, -FLT_MAX, m.stands(dst))
     read_dve(m)
+
+
+def kept(m: Lowering, dst: Walk, data: Walk, mask: Walk, otherwise: Operand, command: str) -> None:
+    """The choice and the fold apart, for trn1, whose predicated copy has neither a value to fill
+    with nor accumulators."""
+    held, chosen = m.temp(dst, "float32"), m.temp(dst, "float32")
+    m.copy(chosen, data)
+    if isinstance(otherwise, Imm):
+        m.memset(held, bits_of(otherwise.value, "float32"))
+    else:
+        assert isinstance(otherwise, Ap)
+        spread(m, held, otherwise)
+    for x, y, z in m.accesses((m.same_quadrant(chosen, mask), chosen, held), 3):
+        m.emit("CopyPredicated", "DVE", (z,), (x, y))
+    m.copy(dst, held)
+    if command in ("reset", "reset_reduce"):
+        set_dve(m, dst.rows, -FLT_MAX, m.stands(held))
+    if command in FOLDS:
+        folded = m.temp(dst, "float32")
+        fold_into(m, folded, held, "mult", Imm(1.0), "max", "reduce", None)
 
 
 def range_select(m: Lowering) -> None:

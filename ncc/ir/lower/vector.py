@@ -12,6 +12,8 @@ from ncc.ir.data import FLOATS, size_of
 from ncc.ir.kernel import Access
 from ncc.ir.kernel_selectors import ALU, BITVEC
 from ncc.ir.kernel_walks import Walk, cut
+from ncc.ir.lower.magnitude import COMPARES, tensors
+from ncc.ir.lower.magnitude import scalars as of_magnitude
 from ncc.ir.lower.words import words
 from ncc.ir.walks import collapsed
 
@@ -54,6 +56,9 @@ UNARY: dict[str, tuple[str, float, bool]] = {
 
 def alu(m: Lowering, op: str) -> str:
     found = ALU.get(op)
+    if op in COMPARES:
+        said = f"applies {op}, which only tensor_tensor and tensor_scalar can say"
+        raise m.refuse(said, "make it a nisa.tensor_tensor of its own")
     if found is None:
         raise m.refuse(f"applies {op}, which no engine has")
     return found
@@ -67,6 +72,9 @@ def tensor_tensor(m: Lowering) -> None:
     op = m.key("op")
     if op in BITVEC:
         bit_tensors(m, op, a, b, dst)
+        return
+    if op in COMPARES:
+        tensors(m, op, a, m.same_quadrant(a, b), dst)
         return
     chosen = m.op.engine
     unit = INTEGER if m.target.level >= 30 else SUMS
@@ -164,6 +172,8 @@ def step(m: Lowering, n: int, rows: int) -> tuple[str, Operand, bool]:
         scalar = m.scalar(f"imm{n}", rows) if m.op.arg(f"imm{n}") is not None else Imm(0.0)
     assert scalar is not None
     reverse = bool(m.key(f"reverse{n}")) if f"reverse{n}" in _keys(m) else False
+    if op in COMPARES and m.op.op == "tensor_scalar":
+        return op, scalar, reverse
     return alu(m, op), scalar, reverse
 
 
@@ -193,7 +203,10 @@ def tensor_scalar(m: Lowering) -> None:
 def scalars(
     m: Lowering, engine: str, dst: Walk, data: Walk, stages: list[tuple[str, Operand, bool]]
 ) -> None:
-    """(data op0 s0) op1 s1, as one record."""
+    """(data op0 s0) op1 s1, as one record where a record has the operations."""
+    if any(op in COMPARES for op, _, _ in stages):
+        of_magnitude(m, engine, dst, data, stages)
+        return
     stages = [x for x in stages if x[0] != "bypass"] or [("bypass", Imm(0.0), False)]
     keys: dict[str, Any] = {}
     for n, (op, _, swap) in enumerate(stages):

@@ -1,0 +1,112 @@
+"""Calls that one target has no record for, said with several: compiled they give the same bytes."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ncc import nki
+from ncc.errors import NccError
+from ncc.nki import isa as nisa
+from ncc.nki import language as nl
+
+RNG = np.random.default_rng(11)
+# few values, so that there are ties, and both zeros
+A, B = (RNG.integers(-5, 6, (33, 40)).astype(np.float32) / 2 * s for s in (1, -1))
+RESET, REDUCE, LOAD = (nisa.reduce_cmd[x] for x in ("reset_reduce", "reduce", "load_reduce"))
+
+
+def tile(columns=40, dtype=nl.float32):
+    return nl.ndarray((33, columns), dtype, buffer=nl.sbuf)
+
+
+def stored(*tiles):
+    found = []
+    for one in tiles:
+        out = nl.ndarray(one.shape, one.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=one)
+        found.append(out)
+    return tuple(found)
+
+
+def scan(a, b):
+    x, y, t, u = nl.load(a), nl.load(b), tile(), tile(20, nl.bfloat16)
+    nisa.tensor_tensor_scan(t, x, y, 0.5, nl.multiply, nl.add)
+    nisa.tensor_tensor_scan(
+        u, x[:, ::2], y[:, 20:], y[:, 3:4], nl.subtract, nl.maximum, reverse0=True
+    )
+    return stored(t, u)
+
+
+def cumulative(a, b):
+    x, y, t, u, v = nl.load(a), nl.load(b), tile(), tile(), tile(8)
+    nisa.tensor_scalar_cumulative(t, x, nl.multiply, nl.add, 0.5)
+    nisa.tensor_scalar_cumulative(u, x, nl.add, nl.maximum, y[:, 0:1], imm1=-2.0, reduce_cmd=LOAD)
+    nisa.tensor_scalar_cumulative(v, y[:, :8], nl.add, nl.maximum, 1.0, reduce_cmd=REDUCE)
+    return stored(t, u, v)
+
+
+def places(a, b, dtype=nl.uint32):
+    x, y, found = nl.load(a), nl.load(b), []
+    for k in range(2):
+        t, vals, at = tile(), tile(8), tile(8, dtype)
+        nisa.max8(vals, x)
+        nisa.nc_match_replace8(t, x, (vals, y[:, 8:16])[k], -9.0, dst_idx=at)
+        found += [t, at]
+    return stored(*found)
+
+
+def selected(a, b):
+    x, y, t, u = nl.load(a), nl.load(b), tile(dtype=nl.bfloat16), tile()
+    mask, most = tile(dtype=nl.uint8), tile(1)
+    nisa.tensor_scalar(mask, y, nl.greater, 0.0)
+    nisa.select_reduce(t, mask, x, y[:, 0:1], reverse_pred=True)
+    nisa.select_reduce(u, mask, x, -2.0, reduce_cmd=RESET)
+    nisa.select_reduce(u, mask, y, -9.0, reduce_cmd=REDUCE, reduce_res=most)
+    return stored(t, u, most)
+
+
+def magnitudes(a, b):
+    x, y = nl.load(a), nl.load(b)
+    t, u, v, w = tile(), tile(dtype=nl.bfloat16), tile(), tile()
+    nisa.tensor_tensor(t, x, y, nl.abs_max)
+    nisa.tensor_tensor(u, x, y, nl.abs_min)
+    nisa.tensor_scalar(v, x, nl.abs_max, y[:, 0:1], op1=nl.abs_min, operand1=-1.5, reverse1=True)
+    nisa.tensor_scalar(w, x, nl.multiply, 0.7, op1=nl.abs_max, operand1=y[:, 1:2], reverse1=True)
+    return stored(t, u, v, w)
+
+
+FORMS = [
+    *((one, "trn1") for one in (scan, cumulative, places, selected)),
+    (magnitudes, "trn3"),
+]
+
+
+@pytest.mark.parametrize("form, target", FORMS, ids=[f.__name__ for f, _ in FORMS])
+def test_the_same_values_in_several_instructions(monkeypatch, form, target):
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", target)
+    kernel = nki.jit(form)
+    for told, ran in zip(nki.simulate(kernel)(A, B), kernel(A, B), strict=True):
+        assert told.tobytes() == ran.tobytes()
+
+
+def test_magnitudes_against_their_definition(monkeypatch):
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    found, least, *_ = nki.jit(magnitudes)(A, B)
+    np.testing.assert_array_equal(found, np.where(abs(A) > abs(B), A, B))
+    np.testing.assert_array_equal(least, np.where(abs(A) < abs(B), A, B).astype(ml_dtypes.bfloat16))
+
+
+def test_a_fold_that_no_accumulator_has_is_refused(monkeypatch):
+    def folded(a):
+        x, t, r = nl.load(a), tile(), tile(1)
+        nisa.activate2(
+            t, nl.copy, x, 1.0, 0.0, nl.multiply, nl.add, reduce_op=nl.abs_max,
+            reduce_res=r, reduce_cmd=RESET,
+        )  # fmt: skip
+        return stored(t, r)
+
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    with pytest.raises(NccError, match=r"NCC398 .*activate2 folds with abs_max, which no acc"):
+        nki.jit(folded)(A)
