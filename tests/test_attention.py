@@ -153,7 +153,7 @@ def test_heads_that_share_keys_load_them_once():
 
 # ---- the numbers --------------------------------------------------------------------------------
 
-SAMPLE = (0, 1, 3, 5, 6, 10, 11, 15, 16, 17, 19, 20, 21, 28, 29, 34, 37, 38)
+SAMPLE = (0, 1, 5, 10, 15, 17, 20, 28, 37, 38)
 
 
 @pytest.mark.parametrize("seed", SAMPLE)

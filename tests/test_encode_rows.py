@@ -27,7 +27,7 @@ from ncc.ir.text import split_words
 from ncc.rules import rules
 from ncc.target import TARGETS
 
-FEW = settings(derandomize=True, max_examples=15, deadline=None)
+FEW = settings(derandomize=True, max_examples=8, deadline=None)
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz_09", max_size=31)
 
 
