@@ -26,6 +26,7 @@ from ncc.ir import kernel as k
 from ncc.ir.data import read_data
 from ncc.ir.kernel_ops import role_of
 from ncc.ir.kernel_print import pairs_of
+from ncc.ir.kernel_request import read
 from ncc.ir.penguin import KernelCall as CallNode
 from ncc.ir.penguin import KernelNode as Node
 
@@ -115,7 +116,7 @@ def statements(add: Callable[[Any], None]) -> tuple[Any, Any]:
     def call(name: str, source: str = "", **fields: Any) -> Generator[None]:
         with _written() as held:
             yield
-        of = k.Recorded(tuple(held.bodies)) if held.bodies else k.Unread(source)
+        of = k.Recorded(tuple(held.bodies)) if held.bodies else read(source) or k.Unread(source)
         add(CallNode(name, of, held.args, held.outs, **fields))
 
     return node, call

@@ -18,6 +18,7 @@ from ncc.ir.mhlo import (
     Constant,
     Convert,
     Copy,
+    CustomCall,
     DotGeneral,
     Func,
     GetTupleElement,
@@ -35,7 +36,7 @@ from ncc.target import TARGETS
 TRN2 = TARGETS["trn2"]
 F32 = TensorType("f32", (2, 3))
 KINDS = (Binary, Broadcast, BroadcastInDim, Constant, Convert, Copy, DotGeneral)
-KINDS += (GetTupleElement, Transpose, Tuple)
+KINDS += (CustomCall, GetTupleElement, Transpose, Tuple)
 
 EVERY = """func main(a: f32[2,3], b: bf16[3,4,5]) name=jit_f input_names=(a,b) output_names=(out0,out1) slow_ins=(1,) slow_outs=(0,) {
   k = constant hex:0000803f00000040000040400000804000008040000000c0 : f32[2,3]
@@ -51,6 +52,8 @@ EVERY = """func main(a: f32[2,3], b: bf16[3,4,5]) name=jit_f input_names=(a,b) o
   x = broadcast_in_dim z dimensions=() : bf16[2,3]
   d = dot_general h b lhs_contract=(1,) rhs_contract=(0,) : f32[2,4,5]  # f.hlo:12
   g = dot_general b b lhs_contract=(2,) rhs_contract=(2,) lhs_batch=(0,) rhs_batch=(0,) symbol=out1 : f32[3,4,4]
+  u = custom_call d target=f.py:g config=((scale,0.5),(words,(1,"a b"))) aliases=((0,0),) : f32[2,4,5]
+  v w2 = custom_call target=two : f32[2], bf16[]
   p = tuple d g : (f32[2,4,5], f32[3,4,4])
   y = get_tuple_element p index=0 : f32[2,4,5]
   return y, g
@@ -141,8 +144,8 @@ def test_whole_numbers_are_no_type_of_this_level():
         ("splat:0080", "splat:00", "NCC009 f.txt:3: 'splat:00' does not hold the 2 bytes of bfloat16 "),
         ("a: f32[2,3]", "a f32[2,3]", "NCC009 f.txt:1: cannot read 'a f32[2,3], b: bf16[3,4,5]' as a parameter `name: type`"),
         ("func main", "fun main", "NCC009 f.txt:1: cannot read 'fun main(a: f32[2,3], b: bf16[3,4,5]) name=jit_f input_names', expected `func main(name: type, ...) {`"),
-        ("  return y, g\n", "", "NCC009 f.txt:16: the function lacks its last line, `return ...`"),
-        ("\n}\n", "\n", "NCC009 f.txt:17: the function lacks its closing }"),
+        ("  return y, g\n", "", "NCC009 f.txt:18: the function lacks its last line, `return ...`"),
+        ("\n}\n", "\n", "NCC009 f.txt:19: the function lacks its closing }"),
         ("transpose k", "transpose 5", "NCC009 f.txt:10: cannot read '5' as the name of a value"),
     ],
 )  # fmt: skip

@@ -74,7 +74,7 @@ def _known(module: Module, target: Target, inputs: Sequence[Array]) -> list[Know
         return tuple(tree(part) for part in shape.parts)
 
     args = [tree(inst.shape) for inst in module.main().params()]
-    return list(_flat(_call(module.main(), args, others)))
+    return list(_flat(_call(module.main(), args, hlo.Around(others, target))))
 
 
 def _flat(value: Any) -> list[Known]:
@@ -83,7 +83,7 @@ def _flat(value: Any) -> list[Known]:
     return [leaf for part in value for leaf in _flat(part)]
 
 
-def _call(computation: Computation, args: Sequence[Any], others: dict[str, Computation]) -> Any:
+def _call(computation: Computation, args: Sequence[Any], around: hlo.Around) -> Any:
     env: dict[str, Any] = {}
     for inst in computation.instructions:
         given = [env[name] for name in inst.operands]
@@ -91,7 +91,9 @@ def _call(computation: Computation, args: Sequence[Any], others: dict[str, Compu
             case "parameter":
                 env[inst.name] = args[inst.number]
             case "call" | "fusion":
-                env[inst.name] = _call(others[called(inst)[0]], given, others)
+                env[inst.name] = _call(around.others[called(inst)[0]], given, around)
+            case "custom-call":
+                env[inst.name] = _custom_call(inst, given, around.target)
             case "tuple":
                 env[inst.name] = tuple(given)
             case "get-tuple-element":
@@ -135,6 +137,30 @@ def _op(inst: Instruction, given: list[Known]) -> Any:
         case _:  # broadcast, transpose, reshape, copy: the error moves as the value does
             error = hlo.MEANING[inst.opcode](inst, *moved)
             return Known(value, error, largest)
+
+
+def _custom_call(inst: Instruction, given: list[Known], target: Target) -> Any:
+    """A kernel is no sum to follow: its results may be off by eight units in the last place of the
+    narrowest type that it takes or gives, at the largest value, and eight times what its operands
+    are off relative to theirs."""
+    found = hlo.custom_call(inst, [known.value for known in given], target)
+    gives = cast("tuple[Array, ...]", found if isinstance(found, tuple) else (found,))
+    coarse = max(2.0 ** -int(limits_of(x).nmant) for x in (*gives, *(k.value for k in given)))
+    moved = max((_relative(known) for known in given), default=0.0)
+    largest = max((known.largest for known in given), default=0.0)
+    made = tuple(
+        Known(x, np.full(x.shape, 8 * (coarse + moved) * _size(x)), largest) for x in gives
+    )
+    return made if isinstance(found, tuple) else made[0]
+
+
+def _size(value: Array) -> float:
+    return float(np.abs(np.asarray(value, np.float64)).max(initial=0.0))
+
+
+def _relative(known: Known) -> float:
+    size = _size(known.value)
+    return float(np.max(known.error, initial=0.0)) / size if size else 0.0
 
 
 def _dot(

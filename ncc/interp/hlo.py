@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from typing import cast as typed
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ncc.errors import NccError
 from ncc.interp import mhlo
+from ncc.ir.custom_call import asked
 from ncc.ir.data import FROM_HLO, numpy_type
 from ncc.ir.hlo import (
     ArrayShape,
@@ -20,9 +21,10 @@ from ncc.ir.hlo import (
     Module,
     Shape,
     TupleLiteral,
+    TupleShape,
     called,
 )
-from ncc.ir.mhlo import Binary, Broadcast, Convert, DotGeneral, TensorType, Transpose
+from ncc.ir.mhlo import Binary, Broadcast, Convert, CustomCall, DotGeneral, TensorType, Transpose
 from ncc.numerics import cast
 from ncc.target import Target
 
@@ -37,7 +39,7 @@ def run(
     others = {x.name: x for x in module.computations}
     given = iter(inputs)
     args = [_tree(inst.shape, given) for inst in module.main().params()]
-    return _flat(_call(module.main(), args, others, watch))
+    return _flat(_call(module.main(), args, Around(others, target, watch)))
 
 
 def _tree(shape: Shape, given: Any) -> Any:
@@ -52,30 +54,48 @@ def _flat(value: Any) -> list[Array]:
     return [leaf for part in typed(tuple[Any, ...], value) for leaf in _flat(part)]
 
 
-def _call(
-    computation: Computation,
-    args: Sequence[Any],
-    others: dict[str, Computation],
-    watch: Watch | None,
-) -> Any:
+class Around(NamedTuple):
+    """What a computation runs in: the others that it may call, the machine, who watches."""
+
+    others: dict[str, Computation]
+    target: Target
+    watch: Watch | None = None
+
+
+def _call(computation: Computation, args: Sequence[Any], around: Around) -> Any:
     env: dict[str, Any] = {}
     for inst in computation.instructions:
         given = [env[name] for name in inst.operands]
         if inst.opcode == "parameter":
             env[inst.name] = args[inst.number]
         elif inst.opcode in ("call", "fusion"):
-            env[inst.name] = _call(others[called(inst)[0]], given, others, watch)
+            env[inst.name] = _call(around.others[called(inst)[0]], given, around)
         elif inst.opcode == "tuple":
             env[inst.name] = tuple(given)
         elif inst.opcode == "get-tuple-element":
             env[inst.name] = given[0][int(str(inst.get("index")))]
+        elif inst.opcode == "custom-call":
+            env[inst.name] = custom_call(inst, given, around.target)
         elif inst.opcode in MEANING:
             env[inst.name] = MEANING[inst.opcode](inst, *given)
         else:
             raise no_meaning(inst)
-        if watch is not None and not isinstance(env[inst.name], tuple):
-            watch[inst.name] = env[inst.name]
+        if around.watch is not None and not isinstance(env[inst.name], tuple):
+            around.watch[inst.name] = env[inst.name]
     return env[computation.root]
+
+
+def custom_call(inst: Instruction, given: Sequence[Array], target: Target) -> Any:
+    """What the kernel of that name gives: an array, or a tuple of them."""
+    try:
+        call = asked(inst)
+        found = mhlo.custom_call(CustomCall((), call.target, call.config), list(given), target)
+    except ValueError as said:
+        place = inst.origin.place(inst.name)
+        raise NccError("NCC124", f"custom-call {said}", place) from None
+    except NccError as fault:
+        raise fault.at(file=inst.origin.file, line=inst.origin.line, value=inst.name) from None
+    return tuple(found) if isinstance(inst.shape, TupleShape) else found[0]
 
 
 def no_meaning(inst: Instruction) -> NccError:

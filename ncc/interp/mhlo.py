@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ncc.ir.data import FROM_HLO
+from ncc.ir.data import FROM_HLO, name_of
+from ncc.ir.kernel_request import Request
 from ncc.ir.mhlo import (
     Binary,
     Broadcast,
@@ -17,6 +18,7 @@ from ncc.ir.mhlo import (
     Constant,
     Convert,
     Copy,
+    CustomCall,
     DotGeneral,
     Func,
     GetTupleElement,
@@ -41,7 +43,11 @@ def run(
     for param, given in zip(func.params, inputs, strict=True):
         env[param.name] = cast(np.asarray(given), FROM_HLO[param.type.dtype])
     for let in func.body:
-        env[let.names[0]] = value(let.op, let.types[0], [env[x] for x in operands_of(let.op)])
+        given = [env[x] for x in operands_of(let.op)]
+        if isinstance(let.op, CustomCall):
+            env.update(zip(let.names, custom_call(let.op, given, target), strict=True))
+        else:
+            env[let.names[0]] = value(let.op, let.types[0], given)
     if watch is not None:
         watch.update({name: x for name, x in env.items() if not isinstance(x, tuple)})
     outputs: list[Array] = []
@@ -60,6 +66,12 @@ def value(op: Op, kind: TensorType | tuple[TensorType, ...], given: list[Any]) -
         case _:
             assert isinstance(kind, TensorType)
             return MEANING[type(op)](op, kind, *given)
+
+
+def custom_call(op: CustomCall, given: list[Array], target: Target) -> list[Array]:
+    """What the kernel of that name gives."""
+    takes = tuple((name_of(x.dtype), x.shape or (1,)) for x in given)
+    return Request(op.target, takes, op.config).run(target, given)
 
 
 def dot_general(op: DotGeneral, kind: TensorType, lhs: Array, rhs: Array) -> Array:

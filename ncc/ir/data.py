@@ -48,6 +48,11 @@ def numpy_type(dtype: str) -> np.dtype[np.generic]:
     return np.dtype(getattr(ml_dtypes, name, None) or name)
 
 
+def name_of(dtype: np.dtype[np.generic]) -> str:
+    """The dtype that a numpy (or ml_dtypes) type holds."""
+    return next(name for name, (kept, _, _) in DTYPES.items() if kept == dtype.name)
+
+
 @attrs.frozen
 class Data:
     """An array of known values: dtype, shape, and the bytes, row-major and little-endian.

@@ -31,6 +31,7 @@ from ncc.ir.kernel import (
 )
 from ncc.ir.kernel_ops import OPS, role_of
 from ncc.ir.kernel_print import Index, pairs_of
+from ncc.ir.kernel_request import read as read_request
 
 if TYPE_CHECKING:
     from ncc.ir.penguin_text import Reader
@@ -73,7 +74,7 @@ def read_statement(reader: Reader, one: ast.With) -> p.KernelNode | p.KernelCall
     if head == "KernelNode":
         return p.KernelNode(name, tuple(bodies), **found, **fields, origin=origin)
     label = fields.pop("source", "")
-    source = Recorded(tuple(bodies)) if bodies else Unread(label)
+    source = Recorded(tuple(bodies)) if bodies else read_request(label) or Unread(label)
     return p.KernelCall(name, source, **found, **fields, origin=origin)
 
 

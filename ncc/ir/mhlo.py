@@ -5,6 +5,8 @@ A plain `dot` is a `dot_general` without batch dimensions. Types name dtypes as 
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 
 from ncc.ir.core import NOWHERE, Origin
@@ -109,6 +111,20 @@ class GetTupleElement(Op):
 
     operand: Ref
     index: int
+
+
+@attrs.frozen
+class CustomCall(Op):
+    """A kernel by its name, with the values of its other parameters; it may give several arrays.
+
+    `aliases` are (output, operand): the kernel writes that operand, and the output is what it is
+    afterwards.
+    """
+
+    operands: tuple[Ref, ...]
+    target: str
+    config: tuple[tuple[str, Any], ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()
 
 
 @attrs.frozen

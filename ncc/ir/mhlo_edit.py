@@ -11,6 +11,7 @@ from ncc.ir.mhlo import (
     Constant,
     Convert,
     Copy,
+    CustomCall,
     DotGeneral,
     Func,
     GetTupleElement,
@@ -34,6 +35,8 @@ def renamed(op: Op, new: Mapping[str, str]) -> Op:
             return DotGeneral(now(lhs), now(rhs), a, b, c, d)
         case Binary(by, lhs, rhs):
             return Binary(by, now(lhs), now(rhs))
+        case CustomCall(operands, target, config, aliases):
+            return CustomCall(tuple(map(now, operands)), target, config, aliases)
         case Tuple(operands):
             return Tuple(tuple(map(now, operands)))
         case GetTupleElement(operand, index):

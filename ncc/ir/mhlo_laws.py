@@ -14,6 +14,7 @@ from ncc.ir.mhlo import (
     Constant,
     Convert,
     Copy,
+    CustomCall,
     DotGeneral,
     Func,
     GetTupleElement,
@@ -121,6 +122,8 @@ def dot_shape(op: DotGeneral, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> tup
 def complaint(let: Let, given: tuple[Type, ...]) -> str:
     """What is wrong with the type that is written for an op's result, or nothing."""
     op, kind = let.op, let.types[0]
+    if isinstance(op, CustomCall):
+        return aliased(op, let.types, given)
     if isinstance(op, Tuple):
         inner = tuple(x for x in given if isinstance(x, TensorType))
         return "" if inner == kind else f"gives {show_type(inner)}"
@@ -152,6 +155,19 @@ def complaint(let: Let, given: tuple[Type, ...]) -> str:
     return "" if want == kind else f"gives {want}"
 
 
+def aliased(op: CustomCall, gives: tuple[Type, ...], given: tuple[Type, ...]) -> str:
+    """What is wrong with the outputs of a kernel that are operands, or nothing: the rest of the
+    kernel's types only the kernel knows."""
+    if not all(isinstance(x, TensorType) for x in (*gives, *given)):
+        return "takes and gives arrays"
+    for output, operand in op.aliases:
+        if output >= len(gives) or operand >= len(given):
+            return f"has no output {output} or operand {operand} that could be one"
+        if gives[output] != given[operand]:
+            return f"gives operand {operand}, {given[operand]}, as output {output}"
+    return ""
+
+
 def _fault(code: str, let: Let, said: str) -> NccError:
     return NccError(code, said, let.origin.place(let.names[0] if let.names else ""))
 
@@ -179,8 +195,10 @@ def _types_are_inferred(func: Func, target: Target) -> Iterator[NccError]:
     for let in func.body:
         given = [known.get(x) for x in operands_of(let.op)]
         head = head_of(let.op)
-        if len(let.names) != 1 or len(let.types) != 1:
-            yield _fault("NCC202", let, f"{head} has one result, {len(let.names)} are written")
+        count = max(1, len(let.types)) if isinstance(let.op, CustomCall) else 1
+        if len(let.names) != count or len(let.types) != count:
+            said = "one result" if count == 1 else f"{count} types"
+            yield _fault("NCC202", let, f"{head} has {said}, {len(let.names)} names are written")
         elif None not in given:
             try:
                 said = complaint(let, tuple(x for x in given if x is not None))
@@ -188,7 +206,7 @@ def _types_are_inferred(func: Func, target: Target) -> Iterator[NccError]:
                 yield _fault("NCC202", let, f"{head} {refusal}")
             else:
                 if said:
-                    written = show_type(let.types[0])
+                    written = ", ".join(map(show_type, let.types))
                     yield _fault("NCC202", let, f"written as {written}, but {head} {said}")
         known.update(zip(let.names, let.types, strict=False))
 

@@ -24,6 +24,7 @@ from ncc.ir.mhlo import (
     Constant,
     Convert,
     Copy,
+    CustomCall,
     DotGeneral,
     Func,
     GetTupleElement,
@@ -67,6 +68,7 @@ FORMS = {
         _form("broadcast", Broadcast, "operand"),
         _form("broadcast_in_dim", BroadcastInDim, "operand"),
         _form("tuple", Tuple, "operands"),
+        _form("custom_call", CustomCall, "operands"),
         _form("get_tuple_element", GetTupleElement, "operand"),
     )
 }
@@ -88,7 +90,7 @@ def operands_of(op: Op) -> tuple[str, ...]:
     match op:
         case DotGeneral(lhs, rhs) | Binary(_, lhs, rhs):
             return (lhs, rhs)
-        case Tuple(operands):
+        case Tuple(operands) | CustomCall(operands):
             return operands
         case Constant():
             return ()
@@ -214,12 +216,17 @@ WANTED = {
     "int": "a number",
     "tuple[int, ...]": "a tuple of numbers such as (0,1)",
     "tuple[str, ...]": "a tuple of words such as (a,b)",
+    "tuple[tuple[str, Any], ...]": "a tuple of pairs such as ((scale,0.5),)",
+    "tuple[tuple[int, int], ...]": "a tuple of pairs such as ((0,1),)",
 }
 
 
 def _fits(value: Any, wanted: str) -> bool:
     """Whether a value is of the type that a field's annotation names."""
     inner = int if "int" in wanted else str
+    if wanted.startswith("tuple[tuple"):
+        pairs = cast("tuple[Any, ...]", value) if type(value) is tuple else (None,)
+        return all(type(x) is tuple and len(x) == 2 and type(x[0]) is inner for x in pairs)
     if wanted.startswith("tuple"):
         items = cast("tuple[object, ...]", value) if type(value) is tuple else (None,)
         return all(type(x) is inner for x in items)
@@ -257,8 +264,8 @@ def _op(
         return Constant(_data(plain, kinds))
     if wrong := [w for w in plain if not IDENTIFIER.match(w)]:
         raise ValueError(f"cannot read {wrong[0]!r} as the name of a value")
-    if form.kind is Tuple:
-        return Tuple(tuple(plain))
+    if form.kind in (Tuple, CustomCall):
+        return form.kind(tuple(plain), **keys)
     if form.kind is Binary:
         if len(plain) != 2:
             raise ValueError(f"{form.head} takes 2 operands, was given {len(plain)}")

@@ -13,11 +13,12 @@ import attrs
 from ncc.ir.penguin import (
     ElementwiseOp,
     Function,
+    Statement,
     TensorContractOp,
     TensorOp,
     TensorTransposeOp,
 )
-from ncc.ir.penguin_views import sizes_of, views_read
+from ncc.ir.penguin_views import kernels_read, sizes_of, views_read
 from ncc.ir.tiling import axes_written, partition_of
 
 
@@ -38,10 +39,12 @@ class Nest:
 
 @attrs.frozen
 class Plan:
-    """The nests in order; `lazy` are the ops whose results exist tile by tile; `home` says where
+    """The nests in order, and between them the kernels, each with the number of nests before it;
+    `lazy` are the ops whose results exist tile by tile; `home` says where
     each other tensor lives, and `kept` which results never leave their nest."""
 
     nests: tuple[Nest, ...]
+    kernels: tuple[tuple[int, Statement], ...]
     lazy: dict[str, TensorOp]
     home: dict[str, str]
     kept: frozenset[str]
@@ -63,14 +66,18 @@ class _Planner:
         for op in self.ops:
             for view in views_read(op):
                 self.readers[view.tensor].append(op)
-        self.outputs = {t.name for t in func.tensors if t.kind == "output"}
+        self.outputs = {t.name for t in func.tensors if t.kind == "output"} | kernels_read(func)
+        self.body = func.body
+        self.kernels: list[tuple[int, Statement]] = []
         self.nests: list[list[TensorOp]] = []
         self.made: dict[str, int] = {}  # the nest that makes a tensor, or its last source
         self.lazy: dict[str, TensorOp] = {}
 
     def plan(self) -> Plan:
-        for op in self.ops:
-            if 0 not in sizes_of(op).values():
+        for op in self.body:
+            if not isinstance(op, TensorOp):
+                self.kernels.append((len(self.nests), op))
+            elif 0 not in sizes_of(op).values():
                 self.place(op)
         kept: set[str] = set()
         for number, ops in enumerate(self.nests):
@@ -82,7 +89,7 @@ class _Planner:
                 elif self.home[name] == "stream":
                     self.home[name] = "dram"
         nests = tuple(Nest(tuple(ops)) for ops in self.nests)
-        return Plan(nests, self.lazy, self.home, frozenset(kept))
+        return Plan(nests, tuple(self.kernels), self.lazy, self.home, frozenset(kept))
 
     def place(self, op: TensorOp) -> None:
         name, last = (

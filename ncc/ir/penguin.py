@@ -13,7 +13,8 @@ partitions, first one slowest) and `free` (walked inside a partition). `MatMulOp
 here: one pass of the PE array. The two are different classes and are never confused.
 
 A kernel written by hand enters as one statement: `KernelCall`, until nki-trace runs its Python;
-`KernelNode` after. A function with one has kernels only, in the order of their calls.
+`KernelNode` after. It stands in no loop, at both levels beside the ops, and what it takes and gives
+lies in DRAM. The statements before a kernel run before it, and those after it after.
 
 Names of tensors, axes and ops are Python identifiers; dtypes are BIR's names.
 """
@@ -317,13 +318,14 @@ class Traceable(Protocol):
     def trace(self, target: Target) -> tuple[Kernel, ...]: ...
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen
 class KernelCall:
     """A call of a kernel whose Python has not run yet; gone after nki-trace.
 
     `args` are (buffer of a parameter, tensor), `outs` are (buffer that is written, tensor), both in
     the kernel's order. A parameter that the kernel writes stands in both, with two tensors: the
-    value that goes in and the value that comes out. A live object: it prints, and is not read back.
+    value that goes in and the value that comes out. A source that is a `Request` prints and reads
+    back; one that came from a user's call is a live object, and its text only names it.
     """
 
     name: str

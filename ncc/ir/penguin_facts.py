@@ -8,7 +8,7 @@ from ncc.errors import NccError, Place, listed
 from ncc.ir import penguin as p
 from ncc.ir.core import Law
 from ncc.ir.penguin_layout import as_stored, long, movement, partition_dims
-from ncc.ir.penguin_views import sizes_of, views_read, whole_ops
+from ncc.ir.penguin_views import kernels_read, sizes_of, views_read, whole_ops
 from ncc.ir.tiling import partition_of
 from ncc.target import Target
 
@@ -19,6 +19,7 @@ def complaint(op: p.TensorOp, said: str) -> NccError:
 
 def every_op_is_used(module: p.Function, target: Target) -> Iterator[NccError]:
     read = {view.tensor for op in whole_ops(module) for view in views_read(op)}
+    read |= kernels_read(module)
     kinds = {t.name: t.kind for t in module.tensors}
     for op in whole_ops(module):
         if op.dst.tensor not in read and kinds[op.dst.tensor] != "output":

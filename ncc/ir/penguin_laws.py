@@ -94,9 +94,6 @@ def families_never_mix(module: p.Function, target: Target) -> Iterator[NccError]
     if len(kinds) > 1 or (loops and False in kinds):
         said = "a whole-tensor op stands in a loop or beside a tile op"
         yield NccError("NCC222", said, Place(value=module.name))
-    if (count := len(kernels_of(module))) and count < len(module.body):
-        said = "a kernel stands beside an op; a function with kernels has nothing else"
-        yield NccError("NCC222", said, Place(value=module.name))
 
 
 def views_fit_their_tensors(module: p.Function, target: Target) -> Iterator[NccError]:
@@ -211,21 +208,28 @@ def tensors_are_defined_once(module: p.Function, target: Target) -> Iterator[Ncc
     """Inputs and consts are never written, outputs are; nothing is read before it is written."""
     tensors = {t.name: t for t in module.tensors}
     written: set[str] = {t.name for t in module.tensors if t.kind in ("input", "const")}
-    for op in ops_of(module.body):
-        for name in (v.tensor for v in views_read(op)):
-            if name not in written:
-                yield NccError("NCC226", f"reads {name} before it is written", _place(op))
-        made = tensors.get(op.dst.tensor)
-        if made is not None and made.kind in ("input", "const"):
-            yield NccError("NCC226", f"writes {made.name}, which is an {made.kind}", _place(op))
-        elif op.dst.tensor in written and not isinstance(op, p.TileOp):
-            yield NccError("NCC226", f"writes {op.dst.tensor} a second time", _place(op))
-        written.add(op.dst.tensor)
-    for one in kernels_of(module):
-        yield from _kernel_faults(one, tensors, written)
+    for one in module.body:
+        if isinstance(one, p.KernelCall | p.KernelNode):
+            yield from _kernel_faults(one, tensors, written)
+        for op in ops_of((one,)):
+            yield from _op_writes(op, tensors, written)
     for t in module.tensors:
         if t.kind == "output" and 0 not in t.shape and t.name not in written:
             yield NccError("NCC226", "this output is never written", t.origin.place(t.name))
+
+
+def _op_writes(
+    op: p.TileOp | p.TensorOp, tensors: dict[str, p.Tensor], written: set[str]
+) -> Iterator[NccError]:
+    for name in (v.tensor for v in views_read(op)):
+        if name not in written:
+            yield NccError("NCC226", f"reads {name} before it is written", _place(op))
+    made = tensors.get(op.dst.tensor)
+    if made is not None and made.kind in ("input", "const"):
+        yield NccError("NCC226", f"writes {made.name}, which is an {made.kind}", _place(op))
+    elif op.dst.tensor in written and not isinstance(op, p.TileOp):
+        yield NccError("NCC226", f"writes {op.dst.tensor} a second time", _place(op))
+    written.add(op.dst.tensor)
 
 
 def _kernel_faults(

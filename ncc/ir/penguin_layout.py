@@ -14,7 +14,7 @@ import attrs
 
 from ncc.ir import penguin as p
 from ncc.ir.data import size_of
-from ncc.ir.penguin_views import sizes_of, view_axes, views_read, whole_ops
+from ncc.ir.penguin_views import kernels_read, sizes_of, view_axes, views_read, whole_ops
 from ncc.target import Target
 
 RESIDENT = 8  # one tensor may keep this part of SBUF, all together half of it
@@ -77,13 +77,16 @@ def nests(function: p.Function) -> dict[str, int]:
 
     An elementwise op joins the latest nest among its producers' if it reads all that the nest wrote
     for it tile by tile as it was written; else it opens its own. A transpose on the way into a
-    contraction belongs to the first nest that reads it.
+    contraction belongs to the first nest that reads it. Nothing joins a nest across a kernel.
     """
     found: dict[str, int] = {}
     maker: dict[str, p.TensorOp] = {}
     ops = whole_ops(function)
-    opened = 0
-    for op in ops:
+    opened = before = 0  # `before`: how many nests stand before the kernel that came last
+    for op in function.body:
+        if not isinstance(op, p.TensorOp):
+            before = opened
+            continue
         maker[op.dst.tensor] = op
         if isinstance(op, p.TensorTransposeOp):
             continue
@@ -92,7 +95,7 @@ def nests(function: p.Function) -> dict[str, int]:
             made = [(v, maker[v.tensor]) for v in views_read(op) if v.tensor in maker]
             latest = max((found[by.name] for _, by in made), default=-1)
             near = [(v, by) for v, by in made if found[by.name] == latest]
-            if near and all(aligned(op, v, by) for v, by in near):
+            if latest >= before and all(aligned(op, v, by) for v, by in near):
                 number = latest
         found[op.name] = number
         opened = max(opened, number + 1)
@@ -140,13 +143,13 @@ def homes(function: p.Function, target: Target) -> dict[str, str]:
     every reader takes it as it lies and it is small enough; else it goes through DRAM.
     """
     used = uses(function)
-    nest = nests(function)
+    nest, taken = nests(function), kernels_read(function)
     left = target.sbuf_usable // 2
     found: dict[str, str] = {}
     for tensor in function.tensors:
         use = used.get(tensor.name)
         home = "dram"
-        if tensor.kind == "internal" and use is not None:
+        if tensor.kind == "internal" and use is not None and tensor.name not in taken:
             inside = all(nest[op.name] == nest[use.maker.name] for op, _ in use.readers)
             if inside or isinstance(use.maker, p.TensorTransposeOp):
                 home = "stream"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
+from typing import TypeGuard
 
 import attrs
 
@@ -63,6 +64,32 @@ def whole_ops(function: p.Function) -> list[p.TensorOp]:
     """The whole-tensor ops; none once tiles have replaced them."""
     kinds = (p.TensorContractOp, p.ElementwiseOp, p.TensorTransposeOp)
     return [op for op in function.body if isinstance(op, kinds)]
+
+
+def is_kernel(one: p.Statement) -> TypeGuard[p.KernelCall | p.KernelNode]:
+    return isinstance(one, p.KernelCall | p.KernelNode)
+
+
+def each_whole(
+    function: p.Function, change: Callable[[p.TensorOp], p.TensorOp]
+) -> tuple[p.Statement, ...]:
+    """The body with every whole-tensor op changed; kernels stay what and where they are."""
+    kinds = (p.TensorContractOp, p.ElementwiseOp, p.TensorTransposeOp)
+    return tuple(change(one) if isinstance(one, kinds) else one for one in function.body)
+
+
+def kernels_read(function: p.Function) -> frozenset[str]:
+    """The tensors that some kernel takes; they lie in DRAM as a whole."""
+    kernels = (one for one in function.body if is_kernel(one))
+    return frozenset(tensor for one in kernels for _, tensor in one.args)
+
+
+def reading(one: p.Statement, instead: Mapping[str, str]) -> p.Statement:
+    """A kernel taking other tensors; the same object when none is replaced, or it is no kernel."""
+    if not is_kernel(one):
+        return one
+    args = tuple((name, instead.get(tensor, tensor)) for name, tensor in one.args)
+    return one if args == one.args else attrs.evolve(one, args=args)
 
 
 def axes_of(op: Op) -> Iterator[p.Axis]:

@@ -34,6 +34,7 @@ from ncc.ir.penguin import (
     TileTransposeOp,
     View,
 )
+from ncc.ir.penguin_print import kernels_of
 from ncc.ir.tile_layouts import Layout, Misfit, locate
 from ncc.ir.tiling import (
     compute_cut,
@@ -106,7 +107,7 @@ class Builder:
         self.buffers: list[Tensor] = []
         self.taken = set(self.tensors) - set(plan.lazy)
         self.taken |= {a.name for op in func.body if isinstance(op, TensorOp) for a in op.axes}
-        self.op_names: set[str] = set()
+        self.op_names = {one.name for one in kernels_of(func)}
         self.ring = 1  # turns that a tile's buffers take in the nest at hand
 
     def name(self, base: str, taken: set[str]) -> str:

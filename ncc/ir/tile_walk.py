@@ -121,7 +121,8 @@ def shifted(one: Statement, values: Mapping[str, Affine]) -> Statement:
     if isinstance(one, Loop):
         body = tuple(shifted(x, values) for x in one.body)
         return Loop(one.axis, one.trips, one.kind, body, one.origin)
-    assert isinstance(one, TileOp)
+    if not isinstance(one, TileOp):
+        return one  # a kernel indexes by no axis
 
     def moved(view: View) -> View:
         return View(view.tensor, tuple(put(i, values) for i in view.index))
@@ -162,6 +163,8 @@ def _renamed(one: Statement, names: Mapping[str, str]) -> Statement:
     if isinstance(one, Loop):
         body = tuple(_renamed(x, names) for x in one.body)
         return Loop(names.get(one.axis, one.axis), one.trips, one.kind, body, one.origin)
+    if not isinstance(one, TileOp):
+        return one
     one = shifted(one, {name: axis_index(other) for name, other in names.items()})
     fields = {
         field: tuple(Axis(names.get(a.name, a.name), a.extent) for a in getattr(one, field))

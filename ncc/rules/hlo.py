@@ -35,6 +35,15 @@ ENTRY %main (a: f32[4]) -> f32[4] {
 }
 """
 
+KERNEL = """HloModule small
+
+ENTRY %main (a: bf16[8,4], b: bf16[8,3]) -> bf16[4,3] {
+  %a = bf16[8,4]{1,0} parameter(0)
+  %b = bf16[8,3]{1,0} parameter(1)
+  ROOT %c = bf16[4,3]{1,0} custom-call(%a, %b), custom_call_target="matmul"
+}
+"""
+
 LAID_OUT = (
     "# ncc hlo target=trn2 after=assign-layouts facts=entry-is-descending,"
     "every-array-has-a-layout,nothing-is-sharded,windows-are-plain\n"
@@ -188,5 +197,47 @@ RULES: tuple[Rule, ...] = (
         "Give every dimension its size, and pass a tuple's elements one by one.",
         wrong=DOT.replace("bf16[4,8]", "bf16[<=4,8]").replace("f32[4,3]", "f32[<=4,3]"),
         right=DOT,
+    ),
+    Rule(
+        "NCC120",
+        "a custom call of an unknown kernel",
+        "custom_call_target names a kernel that ships, or a kernel of a file as FILE.py:NAME.",
+        "The message has the nearest name; a file is looked for from the current folder.",
+        wrong=KERNEL.replace('"matmul"', '"matmull"'),
+        right=KERNEL,
+    ),
+    Rule(
+        "NCC121",
+        "operands that a kernel refuses",
+        "A kernel runs for the shapes, dtypes and values of the call, and says itself what it"
+        " takes.",
+        "The message has the kernel's own sentence, and the line of the kernel that says it.",
+        wrong=KERNEL.replace("bf16[8,3]", "bf16[7,3]"),
+        right=KERNEL,
+    ),
+    Rule(
+        "NCC122",
+        "outputs that a kernel does not give",
+        "A custom call has as many outputs as its kernel, each of the dtype and the shape that the"
+        " kernel gives: first what it returns, then the parameters that it writes.",
+        "The message has the kernel's dtype or shape and the call's.",
+        wrong=KERNEL.replace("bf16[4,3]", "f32[4,3]"),
+        right=KERNEL,
+    ),
+    Rule(
+        "NCC123",
+        "an alias that the kernel does not make",
+        "An output is an alias of an operand exactly if the kernel writes that parameter in place.",
+        "Declare it with output_to_operand_aliasing={{OUTPUT}: (OPERAND, {})}.",
+        wrong=KERNEL.replace('"matmul"', '"matmul", output_to_operand_aliasing={{}: (0, {})}'),
+        right=KERNEL,
+    ),
+    Rule(
+        "NCC124",
+        "a custom call that cannot be read",
+        "backend_config is a dictionary of values, as JSON or as a typed call of JAX prints it.",
+        'Write the parameters as {"scale": 0.5}.',
+        wrong=KERNEL.replace('"matmul"', '"matmul", backend_config="scale=2"'),
+        right=KERNEL,
     ),
 )

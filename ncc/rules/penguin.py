@@ -80,7 +80,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC222",
         "whole tensors beside tiles",
-        "A function consists of whole-tensor ops or of loops over tile ops, never of both.",
+        "A function consists of whole-tensor ops or of loops over tile ops, never of both; kernels"
+        " may stand between either.",
         "Write the stage as it is before emit-tiles, or as it is after.",
         wrong=COPY + '    for t in loop("t", 2, "parallel"):\n        pass\n',
         right=COPY,

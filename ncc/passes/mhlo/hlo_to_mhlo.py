@@ -39,6 +39,7 @@ from typing import NamedTuple
 
 from ncc.errors import NccError, listed, nearest
 from ncc.ir.core import Origin
+from ncc.ir.custom_call import asked
 from ncc.ir.data import FROM_HLO, Data
 from ncc.ir.hlo import (
     ArrayShape,
@@ -53,12 +54,14 @@ from ncc.ir.hlo import (
 )
 from ncc.ir.hlo_laws import identifier, input_names, unique
 from ncc.ir.hlo_text import show_shape
+from ncc.ir.kernel_request import Request
 from ncc.ir.mhlo import (
     Binary,
     Broadcast,
     Constant,
     Convert,
     Copy,
+    CustomCall,
     DotGeneral,
     Func,
     GetTupleElement,
@@ -87,7 +90,8 @@ class Value(NamedTuple):
 class Emitter:
     """The growing body, and the names that are taken."""
 
-    def __init__(self, module: Module, taken: set[str]) -> None:
+    def __init__(self, module: Module, taken: set[str], target: Target) -> None:
+        self.target = target
         self.others = {x.name: x for x in module.computations}
         self.taken = taken
         self.body: list[Let] = []
@@ -102,6 +106,15 @@ class Emitter:
         self.body.append(Let((name,), op, (kind,), "", origin_of(inst)))
         self.made[name], self.shapes[name] = op, shape
         return Value(name, shape)
+
+    def emit_call(self, inst: Instruction, op: CustomCall, gives: tuple[TensorType, ...]) -> Value:
+        """Add a call of a kernel; several results are a tuple of them."""
+        if isinstance(inst.shape, ArrayShape):
+            return self.emit(inst, op, inst.shape)
+        base = identifier(inst.name)
+        names = tuple(unique(f"{base}_{i}", self.taken) for i in range(len(gives)))
+        self.body.append(Let(names, op, gives, "", origin_of(inst)))
+        return self.emit(inst, Tuple(names), inst.shape)
 
     def known(self, name: str) -> bool:
         """Whether the value is a constant, perhaps through transposes, converts and broadcasts."""
@@ -130,7 +143,7 @@ def apply(module: Module, target: Target) -> Func:
     if not outputs:
         said = "the program returns an empty tuple: there is nothing to compute"
         raise refuse("NCC119", main.returned(), said)
-    emitter = Emitter(module, {*names, *outputs})
+    emitter = Emitter(module, {*names, *outputs}, target)
     params: list[Param] = []
     args: list[Value] = []
     for name, inst in zip(names, main.params(), strict=True):
@@ -295,6 +308,36 @@ def reshape(inst: Instruction, given: list[Value], emitter: Emitter) -> Value:
     raise refuse("NCC114", inst, said)
 
 
+def custom_call(inst: Instruction, given: list[Value], emitter: Emitter) -> Value:
+    """A kernel by its name: traced for what it takes, checked against what it is to give."""
+    if any(not isinstance(value.shape, ArrayShape) for value in given):
+        raise refuse("NCC119", inst, "custom-call takes arrays, was given a tuple")
+    types = [type_of(leaf) for value in given for leaf in leaves(value.shape)]
+    gives = tuple(type_of(leaf) for leaf in leaves(inst.shape))
+    try:
+        call = asked(inst)
+        takes = tuple((FROM_HLO[kind.dtype], kind.shape or (1,)) for kind in types)
+        request = Request(call.target, takes, call.config)
+        typed = [(FROM_HLO[kind.dtype], kind.shape) for kind in gives]
+        request.check(emitter.target, typed, call.aliases)
+    except ValueError as said:
+        raise refuse("NCC124", inst, f"custom-call {said}") from None
+    except NccError as fault:
+        raise refuse(fault.code, inst, fault.said, fault.hint) from fault
+    names = tuple(as_array(inst, value, emitter) for value in given)
+    op = CustomCall(names, call.target, call.config, call.aliases)
+    return emitter.emit_call(inst, op, gives)
+
+
+def as_array(inst: Instruction, value: Value, emitter: Emitter) -> str:
+    """The value; a scalar as an array of one element, which is what a kernel can be given."""
+    (leaf,) = leaves(value.shape)
+    if leaf.dims:
+        return value.name
+    one = ArrayShape(leaf.dtype, (1,))
+    return emitter.emit(inst, Broadcast(value.name, ()), one, f"{value.name}_array").name
+
+
 def make_tuple(inst: Instruction, given: list[Value], emitter: Emitter) -> Value:
     """A tuple holds its leaves; a tuple inside it is taken apart."""
     names: list[str] = []
@@ -338,6 +381,7 @@ ROWS: dict[str, Callable[[Instruction, list[Value], Emitter], Value]] = {
     "reshape": reshape,
     "tuple": make_tuple,
     "get-tuple-element": element,
+    "custom-call": custom_call,
 }
 
 PASS = define(

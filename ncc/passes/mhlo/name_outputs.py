@@ -44,7 +44,8 @@ def apply(func: Func, target: Target) -> Func:
     results: list[str] = []
     for value, output in zip(func.results, names, strict=True):
         let = made.get(value)
-        if let is not None and not isinstance(let.op, Constant) and value not in symbols:
+        own = let is not None and len(let.names) == 1 and not isinstance(let.op, Constant)
+        if own and value not in symbols:
             symbols[value] = output
             results.append(value)
             continue

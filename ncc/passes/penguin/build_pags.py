@@ -33,14 +33,13 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.penguin import Function
-from ncc.ir.penguin_print import kernels_of
 from ncc.ir.penguin_views import views_read, whole_ops
 from ncc.passes.base import define
 from ncc.target import Target
 
 
 def apply(module: Function, target: Target) -> Function:
-    if kernels_of(module):  # a kernel says itself what lies on partitions
+    if not whole_ops(module):  # a kernel says itself what lies on partitions
         return module
     dims = [f"{t.name}.{d}" for t in module.tensors for d in range(len(t.shape))]
     parent = {dim: dim for dim in dims}

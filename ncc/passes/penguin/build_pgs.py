@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import attrs
 
-from ncc.ir.penguin import Function, TensorOp, TensorTransposeOp
+from ncc.ir.penguin import Function, Statement, TensorOp, TensorTransposeOp
 from ncc.ir.penguin_layout import nests
 from ncc.ir.penguin_views import whole_ops
 from ncc.passes.base import define
@@ -54,11 +54,21 @@ def apply(module: Function, target: Target) -> Function:
     if not ops:
         return module
     nest = nests(module)
-    order = sorted(ops, key=lambda op: nest[op.name])  # stable: inside a group nothing moves
-    body = tuple(numbered(op, nest[op.name]) for op in order)
+    placed: list[tuple[int, Statement]] = []
+    opened = -1  # a kernel comes after the groups that were opened before it
+    for one in module.body:
+        if isinstance(one, TensorOp):
+            number = nest[one.name]
+            placed.append((2 * number, numbered(one, number)))
+            opened = opened if isinstance(one, TensorTransposeOp) else max(opened, number)
+        else:
+            placed.append((2 * opened + 1, one))
+    placed.sort(key=lambda pair: pair[0])  # stable: inside a group nothing moves
+    body = tuple(one for _, one in placed)
+    grouped = [one for one in body if isinstance(one, TensorOp)]
     pgs: list[tuple[int, tuple[str, ...], tuple[str, ...]]] = []
-    for number in range(body[-1].group + 1):
-        mine = [op for op in body if op.group == number]
+    for number in range(grouped[-1].group + 1):
+        mine = [op for op in grouped if op.group == number]
         first = next(op for op in mine if not isinstance(op, TensorTransposeOp))
         pgs.append((number, tuple(op.name for op in mine), first.partition))
     return attrs.evolve(module, body=body, pgs=tuple(pgs))

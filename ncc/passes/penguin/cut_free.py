@@ -35,7 +35,7 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.penguin import Cut, Function, TensorContractOp, TensorOp, TensorTransposeOp
-from ncc.ir.penguin_views import sizes_of
+from ncc.ir.penguin_views import each_whole, sizes_of
 from ncc.ir.tiling import (
     Sized,
     axes_written,
@@ -101,11 +101,12 @@ def apply(module: Function, target: Target) -> Function:
     points: dict[Key, Point] = {}
     for op in ops:
         points[key(op)] = min(points.get(key(op), (len(op.axes), 1)), wanted(op, target))
-    body = tuple(
-        attrs.evolve(op, cuts=(*op.cuts, cut(op, points[key(op)])), origin=op.origin.by("cut-free"))
-        for op in ops
-    )
-    return attrs.evolve(module, body=body) if body else module
+
+    def with_cut(op: TensorOp) -> TensorOp:
+        cuts = (*op.cuts, cut(op, points[key(op)]))
+        return attrs.evolve(op, cuts=cuts, origin=op.origin.by("cut-free"))
+
+    return attrs.evolve(module, body=each_whole(module, with_cut)) if ops else module
 
 
 PASS = define(

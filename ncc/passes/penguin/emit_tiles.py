@@ -61,6 +61,7 @@ from ncc.ir.penguin import (
     TensorContractOp,
     TensorOp,
 )
+from ncc.ir.penguin_print import kernels_of
 from ncc.ir.penguin_views import sizes_of, views_read
 from ncc.ir.tile_builder import Builder, Site, sums
 from ncc.ir.tile_epilogue import Epilogue
@@ -90,9 +91,11 @@ def emit(module: Function, target: Target, to_dram: frozenset[str]) -> Function:
     """The function in tiles, with the tensors of `to_dram` kept in DRAM."""
     build = Builder(module, target, plan(module, to_dram))
     body: list[Statement] = []
-    for nest in build.plan.nests:
+    for number, nest in enumerate(build.plan.nests):
+        body += [kernel for at, kernel in build.plan.kernels if at == number]
         place_tensors(build, nest)
         body += emit_nest(build, nest)
+    body += [kernel for at, kernel in build.plan.kernels if at == len(build.plan.nests)]
     tensors = tensors_of(module, build, body)
     return attrs.evolve(module, tensors=tensors, body=apart(tuple(body), tensors), pags=(), pgs=())
 
@@ -133,6 +136,7 @@ def tensors_of(module: Function, build: Builder, body: list[Statement]) -> tuple
     """Inputs and outputs, what the tiles use of the other tensors, and the tiles' buffers."""
     used = {v.tensor for op in tile_ops(tuple(body)) for v in (op.dst, *views_read(op))}
     used -= {t.name for t in build.buffers}
+    used |= {tensor for one in kernels_of(module) for _, tensor in (*one.args, *one.outs)}
     found: list[Tensor] = []
     for tensor in module.tensors:
         name = tensor.name

@@ -45,15 +45,15 @@ import attrs
 from ncc.ir.penguin import (
     Axis,
     Function,
+    Statement,
     Tensor,
     TensorContractOp,
-    TensorOp,
     TensorTransposeOp,
     View,
     axis_index,
 )
 from ncc.ir.penguin_layout import homes, movement
-from ncc.ir.penguin_views import sizes_of, view_axes, whole_ops
+from ncc.ir.penguin_views import sizes_of, view_axes
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -68,7 +68,7 @@ class Inserter:
         self.home = homes(module, target)
         self.tensors = {t.name: t for t in module.tensors}
         self.made: dict[tuple[str, tuple[int, ...], tuple[int, ...]], str] = {}
-        self.body: list[TensorOp] = []
+        self.body: list[Statement] = []
         self.pags = [list(pag) for pag in module.pags]
 
     def contract(self, op: TensorContractOp) -> TensorContractOp:
@@ -124,8 +124,8 @@ class Inserter:
         return name
 
     def function(self) -> Function:
-        for op in whole_ops(self.module):
-            done = self.contract(op) if isinstance(op, TensorContractOp) else op
+        for one in self.module.body:
+            done = self.contract(one) if isinstance(one, TensorContractOp) else one
             self.body.append(done)
         if not self.made:
             return self.module

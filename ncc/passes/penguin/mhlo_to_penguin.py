@@ -41,10 +41,12 @@ from ncc.ir import mhlo
 from ncc.ir.affine import Affine, Index
 from ncc.ir.core import NOWHERE, Origin
 from ncc.ir.data import FROM_HLO, Data, size_of
+from ncc.ir.kernel_request import Request
 from ncc.ir.penguin import (
     Axis,
     ElementwiseOp,
     Function,
+    KernelCall,
     Operand,
     Tensor,
     TensorContractOp,
@@ -78,11 +80,11 @@ class Value:
 class Builder:
     """The Penguin function while it grows."""
 
-    def __init__(self, func: mhlo.Func) -> None:
-        self.func = func
+    def __init__(self, func: mhlo.Func, target: Target) -> None:
+        self.func, self.target = func, target
         self.values: dict[str, Value] = {}
         self.tensors: list[Tensor] = []
-        self.body: list[TensorOp] = []
+        self.body: list[TensorOp | KernelCall] = []
         self.consts: dict[Data, str] = {}
         words = [p.name for p in func.params] + [n for let in func.body for n in let.names]
         self.words = {plain(word) for word in (*words, *func.output_names)}
@@ -107,7 +109,10 @@ class Builder:
                     self.elementwise("copy", name, value.type, (value,), value.origin.by(NAME))
         kinds = ("input", "output", "const", "internal")
         order = sorted(self.tensors, key=lambda t: kinds.index(t.kind))
-        made = {op.dst.tensor for op in self.body}
+        made = {op.dst.tensor for op in self.body if not isinstance(op, KernelCall)}
+        for call in self.body:
+            if isinstance(call, KernelCall):
+                made.update(tensor for _, tensor in call.outs)
         kept = (t for t in order if t.kind != "internal" or t.name in made)
         return Function(func.name, tuple(kept), tuple(self.body))
 
@@ -137,14 +142,18 @@ class Builder:
         data: Data | None = None,
     ) -> str:
         """A new tensor, under a name as near as possible to `name`."""
-        base = plain(name)
+        found = self.fresh(plain(name))
+        home = "unplaced" if kind == "internal" else "dram"
+        self.tensors.append(Tensor(found, dtype, shape, kind, home, data=data, origin=origin))
+        return found
+
+    def fresh(self, base: str) -> str:
+        """`base`, or the first of base_1, base_2, ... that is free; then it is taken."""
         found, number = base, 0
         while found in self.taken:
             number += 1
             found = f"{base}_{number}"
         self.taken.add(found)
-        home = "unplaced" if kind == "internal" else "dram"
-        self.tensors.append(Tensor(found, dtype, shape, kind, home, data=data, origin=origin))
         return found
 
     # ---- ops ------------------------------------------------------------------------------------
@@ -158,6 +167,8 @@ class Builder:
                 self.values[name] = Value(name, kind, "", tuple(rank(kind)), data, let.origin)
             case mhlo.Broadcast(operand, dims) | mhlo.BroadcastInDim(operand, dims):
                 self.values[name] = spread(self.values[operand], kind, dims)
+            case mhlo.CustomCall():
+                self.kernel(let, op, let.origin.by(NAME))
             case mhlo.Transpose(operand, order):
                 self.values[name] = reorder(self.values[operand], kind, order)
             case _:
@@ -165,11 +176,7 @@ class Builder:
 
     def compute(self, let: mhlo.Let, name: str, kind: mhlo.TensorType, origin: Origin) -> None:
         """An op that computes: into the output that its value is, or into a new tensor."""
-        if self.outputs.get(name):
-            target = self.outputs[name].pop(0)
-        else:
-            target = self.tensor(name, FROM_HLO[kind.dtype], kind.shape, "internal", origin)
-        self.values[name] = Value(name, kind, target, tuple(rank(kind)), origin=origin)
+        target = self.result(name, kind, origin)
         if 0 in kind.shape:
             return
         match let.op:
@@ -182,6 +189,32 @@ class Builder:
             case _:
                 said = f"{type(let.op).__name__} has no form in Penguin"
                 raise NccError("NCC230", said, let.origin.place(name, NAME))
+
+    def result(self, name: str, kind: mhlo.TensorType, origin: Origin) -> str:
+        """The tensor that a value is written to."""
+        if self.outputs.get(name):
+            target = self.outputs[name].pop(0)
+        else:
+            target = self.tensor(name, FROM_HLO[kind.dtype], kind.shape, "internal", origin)
+        self.values[name] = Value(name, kind, target, tuple(rank(kind)), origin=origin)
+        return target
+
+    def kernel(self, let: mhlo.Let, op: mhlo.CustomCall, origin: Origin) -> None:
+        """A call of a kernel: what it takes and gives are whole tensors in DRAM."""
+        given = [self.as_it_lies(name, origin) for name in op.operands]
+        takes = tuple((FROM_HLO[v.type.dtype], v.type.shape) for v in given)
+        request = Request(op.target, takes, op.config)
+        takes_as, gives_as = request.bindings(self.target)
+        read = [value.tensor or self.const(value) for value in given]
+        args = tuple(zip(takes_as, read, strict=True))
+        wrote = [
+            self.result(name, kind, origin)
+            for name, kind in zip(let.names, let.types, strict=True)
+            if single(kind)
+        ]
+        outs = tuple(zip(gives_as, wrote, strict=True))
+        called = self.fresh(plain(op.target.rpartition(":")[2]))
+        self.body.append(KernelCall(called, request, args, outs, origin=origin))
 
     def elementwise(
         self,
@@ -279,6 +312,17 @@ class Builder:
         runs = set(value.dims)
         if all(d in runs for d in rank(value.type) if value.type.shape[d] != 1):
             return value
+        return self.copied(name, value, origin)
+
+    def as_it_lies(self, name: str, origin: Origin) -> Value:
+        """A value whose tensor has its very shape, as a kernel takes it."""
+        value = self.values[name]
+        if value.dims == tuple(rank(value.type)) and (not value.data or value.type.shape):
+            return value
+        return self.copied(name, value, origin)
+
+    def copied(self, name: str, value: Value, origin: Origin) -> Value:
+        """The value in a tensor of its own."""
         tensor = self.tensor(name, FROM_HLO[value.type.dtype], value.type.shape, "internal", origin)
         self.elementwise("copy", tensor, value.type, (value,), origin)
         made = attrs.evolve(value, tensor=tensor, dims=tuple(rank(value.type)), data=None)
@@ -333,7 +377,7 @@ def splat(known: Data | None) -> float | None:
 
 
 def apply(module: mhlo.Func, target: Target) -> Function:
-    return Builder(module).build()
+    return Builder(module, target).build()
 
 
 PASS = define(

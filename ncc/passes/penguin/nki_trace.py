@@ -49,6 +49,7 @@ import attrs
 
 from ncc.errors import NccError
 from ncc.ir.core import unchanged
+from ncc.ir.kernel_request import Request
 from ncc.ir.penguin import Function, KernelCall, KernelNode, Statement
 from ncc.passes.base import define
 from ncc.target import Target
@@ -62,9 +63,9 @@ def traced(one: Statement, target: Target) -> Statement:
         if set(body.params) != {name for name, _ in one.args}:
             said = f"was called with {[n for n, _ in one.args]}, and its trace takes {body.params}"
             raise NccError("NCC399", said, one.origin.place(one.name))
-    return KernelNode(
-        one.name, bodies, one.args, one.outs, form=one.form, origin=one.origin.by("nki-trace")
-    )
+    kind = one.source.kind if isinstance(one.source, Request) else "external"
+    origin = one.origin.by("nki-trace")
+    return KernelNode(one.name, bodies, one.args, one.outs, kind, one.form, origin=origin)
 
 
 def apply(module: Function, target: Target) -> Function:

@@ -33,7 +33,7 @@ import attrs
 from ncc.ir.core import unchanged
 from ncc.ir.penguin import Axis, Function, TensorContractOp, TensorOp, View
 from ncc.ir.penguin_layout import long
-from ncc.ir.penguin_views import sizes_of, view_axes, whole_ops
+from ncc.ir.penguin_views import each_whole, sizes_of, view_axes
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -62,9 +62,8 @@ def ordered(op: TensorOp) -> TensorOp:
 
 
 def apply(module: Function, target: Target) -> Function:
-    ops = whole_ops(module)
-    body = tuple(map(ordered, ops))
-    return module if unchanged(body, ops) else attrs.evolve(module, body=body)
+    body = each_whole(module, ordered)
+    return module if unchanged(body, module.body) else attrs.evolve(module, body=body)
 
 
 PASS = define(

@@ -28,22 +28,22 @@ from __future__ import annotations
 
 import attrs
 
-from ncc.ir.penguin import Function, TensorOp
-from ncc.ir.penguin_print import kernels_of
-from ncc.ir.penguin_views import views_read, whole_ops
+from ncc.ir.penguin import Function, Statement, TensorOp
+from ncc.ir.penguin_views import is_kernel, views_read
 from ncc.passes.base import define
 from ncc.target import Target
 
 
 def apply(module: Function, target: Target) -> Function:
-    if kernels_of(module):  # whoever calls a kernel wants what it does
-        return module
     wanted = {t.name for t in module.tensors if t.kind == "output"}
-    kept: list[TensorOp] = []
-    for op in reversed(whole_ops(module)):
-        if op.dst.tensor in wanted:
-            wanted.update(view.tensor for view in views_read(op))
-            kept.append(op)
+    kept: list[Statement] = []
+    for one in reversed(module.body):
+        if is_kernel(one):  # whoever calls a kernel wants what it does
+            wanted.update(tensor for _, tensor in (*one.args, *one.outs))
+            kept.append(one)
+        elif isinstance(one, TensorOp) and one.dst.tensor in wanted:
+            wanted.update(view.tensor for view in views_read(one))
+            kept.append(one)
     tensors = tuple(t for t in module.tensors if t.name in wanted or t.kind == "input")
     if len(kept) == len(module.body) and len(tensors) == len(module.tensors):
         return module

@@ -31,7 +31,7 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.penguin import Function, TensorContractOp, TensorOp
-from ncc.ir.penguin_views import whole_ops
+from ncc.ir.penguin_views import each_whole
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -46,7 +46,7 @@ def required(op: TensorOp) -> TensorOp:
 def apply(module: Function, target: Target) -> Function:
     if not any(isinstance(op, TensorContractOp) for op in module.body):
         return module
-    return attrs.evolve(module, body=tuple(map(required, whole_ops(module))))
+    return attrs.evolve(module, body=each_whole(module, required))
 
 
 PASS = define(

@@ -31,7 +31,13 @@ import attrs
 
 from ncc.ir.penguin import ElementwiseOp, Function, Tensor, TensorOp, View
 from ncc.ir.penguin_layout import uses
-from ncc.ir.penguin_views import view_axes, whole_ops, with_reads
+from ncc.ir.penguin_views import (
+    kernels_read,
+    reading,
+    view_axes,
+    whole_ops,
+    with_reads,
+)
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -63,7 +69,9 @@ def forward(function: Function) -> Function:
         return View(instead[view.tensor], view.index) if view.tensor in instead else view
 
     body = tuple(
-        with_reads(op, change) for op in whole_ops(function) if op.dst.tensor not in instead
+        with_reads(one, change) if isinstance(one, TensorOp) else reading(one, instead)
+        for one in function.body
+        if not isinstance(one, TensorOp) or one.dst.tensor not in instead
     )
     kept = tuple(t for t in function.tensors if t.name not in instead)
     return attrs.evolve(function, tensors=kept, body=body)
@@ -72,14 +80,14 @@ def forward(function: Function) -> Function:
 def backward(function: Function) -> Function:
     """The maker of what only a copy reads writes the copy's tensor itself, if it may."""
     tensors = {t.name: t for t in function.tensors}
-    used = uses(function)
+    used, taken = uses(function), kernels_read(function)
     folds: dict[str, ElementwiseOp] = {}  # by maker
     gone: set[str] = set()
     for op in whole_ops(function):
         if not is_plain(op) or not isinstance(op, ElementwiseOp):
             continue
         source, use = tensors[_read(op)], used.get(_read(op))
-        if use is None or source.kind != "internal" or len(use.readers) > 1:
+        if use is None or source.kind != "internal" or len(use.readers) > 1 or source.name in taken:
             continue
         if use.maker.name not in gone and _may_write(use.maker, source, tensors[op.dst.tensor]):
             folds[use.maker.name] = op
@@ -87,9 +95,9 @@ def backward(function: Function) -> Function:
     if not folds:
         return function
     body = tuple(
-        _joined(op, folds[op.name]) if op.name in folds else op
-        for op in whole_ops(function)
-        if op.name not in gone
+        _joined(one, folds[one.name]) if isinstance(one, TensorOp) and one.name in folds else one
+        for one in function.body
+        if not isinstance(one, TensorOp) or one.name not in gone
     )
     unread = {_read(copy) for copy in folds.values()}
     kept = tuple(t for t in function.tensors if t.name not in unread)

@@ -57,7 +57,7 @@ import attrs
 from ncc.ir.data import size_of
 from ncc.ir.penguin import ElementwiseOp, Function, TensorContractOp, TensorOp, View
 from ncc.ir.penguin_layout import as_stored, count, long, movement, partition_dims
-from ncc.ir.penguin_views import sizes_of, view_axes, views_read, whole_ops
+from ncc.ir.penguin_views import each_whole, sizes_of, view_axes, views_read, whole_ops
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -247,7 +247,11 @@ def apply(module: Function, target: Target) -> Function:
         return module
     costs = Costs(module, target)
     solved = {op.name: op for part in parts(ops) for op in search(part, costs)}
-    body = tuple(attrs.evolve(solved[op.name], origin=op.origin.by("solve-layout")) for op in ops)
+
+    def laid_out(op: TensorOp) -> TensorOp:
+        return attrs.evolve(solved[op.name], origin=op.origin.by("solve-layout"))
+
+    body = each_whole(module, laid_out)
     return attrs.evolve(module, body=body)
 
 

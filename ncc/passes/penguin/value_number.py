@@ -41,13 +41,13 @@ from ncc.ir.penguin import (
     Axis,
     ElementwiseOp,
     Function,
+    Statement,
     TensorContractOp,
     TensorOp,
     View,
     axis_index,
 )
-from ncc.ir.penguin_print import kernels_of
-from ncc.ir.penguin_views import sizes_of, view_axes, whole_ops, with_reads
+from ncc.ir.penguin_views import is_kernel, reading, sizes_of, view_axes, with_reads
 from ncc.passes.base import define
 from ncc.target import Target
 
@@ -78,8 +78,6 @@ def key(op: TensorOp, dtype: str) -> Any:
 
 
 def apply(module: Function, target: Target) -> Function:
-    if kernels_of(module):  # never merged: a call may count, or draw random numbers
-        return module
     tensors = {t.name: t for t in module.tensors}
     first: dict[Any, str] = {}
     instead: dict[str, str] = {}
@@ -91,9 +89,13 @@ def apply(module: Function, target: Target) -> Function:
         new = instead.get(view.tensor, view.tensor)
         return view if new == view.tensor else View(new, view.index)
 
-    body: list[TensorOp] = []
-    for op in whole_ops(module):
-        op = with_reads(op, change)
+    body: list[Statement] = []
+    for one in module.body:
+        if is_kernel(one):  # never merged: a call may count, or draw random numbers
+            body.append(reading(one, instead))
+        if not isinstance(one, TensorOp):
+            continue
+        op = with_reads(one, change)
         made = tensors[op.dst.tensor]
         same = first.setdefault(key(op, made.dtype), made.name)
         if same == made.name:
