@@ -110,3 +110,73 @@ def test_a_fold_that_no_accumulator_has_is_refused(monkeypatch):
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
     with pytest.raises(NccError, match=r"NCC398 .*activate2 folds with abs_max, which no acc"):
         nki.jit(folded)(A)
+
+
+def moving(x, y, dtype=nl.float32):
+    """Two tiles of a type, PSUM full of ones, and an index."""
+    wide, at = nl.ndarray((64, 64), dtype, buffer=nl.psum), tile(1, nl.int32)
+    found = [tile(dtype=nl.bfloat16) for _ in (x, y)]
+    for one, of in zip(found, (x, y), strict=True):
+        nisa.tensor_copy(one, nl.load(of))
+    nisa.memset(wide, 1.0)
+    nisa.memset(at, 3)
+    return *found, wide, at[0:1]
+
+
+def part(wide, at, rows, columns):
+    return wide.ap([[wide.shape[1], rows], [1, columns]], scalar_offset=at, indirect_dim=1)
+
+
+def drained(wide):
+    t = nl.ndarray(wide.shape, wide.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(t, wide)
+    return stored(t)
+
+
+def engine_writes(a, b):
+    x, _, wide, at = moving(a, b)
+    nisa.activation(part(wide, at, 33, 8), nl.exp, x[:, 8:16])
+    return drained(wide)
+
+
+def product_overwrites(a, b):
+    x, y, wide, at = moving(a, b)
+    nisa.nc_matmul(part(wide, at, 40, 8), x, y[:, :8], accumulate=False)
+    return drained(wide)
+
+
+def product_adds(a, b):
+    x, y, _, at = moving(a, b)
+    wide = nl.ndarray((40, 40), nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(wide, x, y)
+    nisa.nc_matmul(part(wide, at, 40, 8), x, y[:, :8], accumulate=True)
+    return drained(wide)
+
+
+def transpose(a, b):
+    x, _, wide, at = moving(a, b, nl.bfloat16)
+    nisa.nc_transpose(part(wide, at, 40, 33), x, engine=nisa.engine.tensor)
+    return drained(wide)
+
+
+MOVING = (engine_writes, product_overwrites, product_adds, transpose)
+
+
+@pytest.mark.parametrize("form", MOVING)
+def test_a_start_in_psum_that_the_machine_reads(form):
+    kernel = nki.jit(form)
+    for told, ran in zip(nki.simulate(kernel)(A, B), kernel(A, B), strict=True):
+        assert told.tobytes() == ran.tobytes()
+
+
+def test_a_sum_of_two_passes_that_begins_at_run_time_is_refused():
+    def two(a, b):
+        *_, at = moving(a, b)
+        wide = nl.ndarray((40, 40), nl.float32, buffer=nl.psum)
+        x, y = nl.load(a), nl.load(b)
+        nisa.nc_matmul(wide, x, y)
+        nisa.nc_matmul(part(wide, at, 40, 8), x, y[:, :8], accumulate=True)
+        return drained(wide)
+
+    with pytest.raises(NccError, match=r"NCC398 .*nc_matmul adds, in two passes, to t\d+ where"):
+        nki.jit(two)(A, B)

@@ -12,14 +12,19 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ncc.errors import NccError
+from ncc.ir.data import size_of
 from ncc.ir.kernel import Access, Buffer, KernelOp, Reg
 from ncc.ir.kernel_ops import OPS
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.base import cell
 from ncc.ir.lower.dma import move, scratch
 from ncc.ir.lower.indirect import emit, moves, table
 
 if TYPE_CHECKING:
     from ncc.ir.lower.kernel import Lowering
+
+PRODUCTS = frozenset(("nc_matmul", "nc_transpose"))  # what PE writes, to PSUM alone
 
 
 @attrs.frozen
@@ -27,9 +32,21 @@ class Back:
     """A written operand's part, and the copy and tile to which it goes."""
 
     part: Walk
+    lands: Walk  # where the op writes it: there, or in PSUM
     access: Access  # of the copy
     copy: Walk
     whole: Walk
+    adds: bool = False  # what landed is added to the part
+
+
+def beginning(m: Lowering, op: KernelOp, access: Access) -> KernelOp:
+    """A product that was to be added to what is there, as one that is added afterwards: the same
+    where it comes in one pass, of operands below float32."""
+    operands = [x.dtype for role, x in op.args if isinstance(x, Access) and role != "dst"]
+    if access.dtype != "float32" or any(size_of(x) == 4 for x in operands):
+        said = f"{op.op} adds, in two passes, to {access.buffer} where it begins at run time"
+        raise NccError("NCC398", said, op.origin.place(op.name), "give it operands of 16 bits")
+    return attrs.evolve(op, keys=tuple((k, v) for k, v in op.keys if k != "accumulate"))
 
 
 def staged(m: Lowering, op: KernelOp) -> tuple[KernelOp, list[Back]]:
@@ -47,16 +64,19 @@ def staged(m: Lowering, op: KernelOp) -> tuple[KernelOp, list[Back]]:
     parts: dict[str, Access] = {}
     back: list[Back] = []
     for role, access in moving:
-        if role in written and m.buffer(access).memory == "psum":
-            said = f"{op.op} writes where {access.buffer} in PSUM begins while it runs"
-            raise m.dynamic(said, op.origin)
         whole, copy = copied(m, access)
         there = attrs.evolve(access, buffer=copy.loc)
         part = m.tile(access.pairs[0][1], (prod(n for _, n in access.pairs[1:]),), access.dtype)
-        emit(m, "IndirectLoad", table(m, there), part)
-        parts[role] = named(m, part, access)
+        product = role in written and op.op in PRODUCTS
+        adds = product and bool(dict(op.keys).get("accumulate"))
+        if adds:
+            op = beginning(m, op, access)
+        if adds or not product:
+            emit(m, "IndirectLoad", table(m, there), part)
+        lands = m.bank(attrs.evolve(part, dtype=cell(part.dtype))) if product else part
+        parts[role] = named(m, lands, access)
         if role in written:
-            back.append(Back(part, there, copy, whole))
+            back.append(Back(part, lands, there, copy, whole, adds))
     args = tuple((role, parts.get(role, arg)) for role, arg in op.args)
     return attrs.evolve(op, args=args), back
 
@@ -76,7 +96,8 @@ def copied(m: Lowering, access: Access) -> tuple[Walk, Walk]:
 def named(m: Lowering, part: Walk, access: Access) -> Access:
     """A tile of the lowering as an operand of the shape that the kernel wrote."""
     shape = tuple(n for _, n in access.pairs)
-    m.buffers[part.loc] = Buffer(part.loc, access.dtype, (shape[0], prod(shape[1:])), "sbuf")
+    memory = "sbuf" if part.memory == "SB" else "psum"
+    m.buffers[part.loc] = Buffer(part.loc, access.dtype, (shape[0], prod(shape[1:])), memory)
     m.filled.add(part.loc)
     steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
     return Access(part.loc, access.dtype, tuple(zip(steps, shape, strict=True)), 0)
@@ -86,8 +107,18 @@ def put_back(m: Lowering, op: KernelOp, back: list[Back]) -> None:
     """What the op wrote goes where it belongs."""
     m.op = attrs.evolve(op, op="dma_copy", keys=(), engine="unknown")
     for one in back:
+        if one.adds:
+            held, product = one.part.ap(), one.lands.ap()
+            m.emit("TensorTensor", "DVE", (held,), (held, product), op="add")
+        elif one.lands is not one.part:
+            m.copy(one.part, one.lands)
         emit(m, "IndirectSave", table(m, one.access), one.part)
-        move(m, one.whole, one.copy)
+        if one.whole.memory == "PSUM":  # where no DMA goes
+            held = m.temp(one.whole)
+            move(m, held, one.copy)
+            m.copy(one.whole, held)
+        else:
+            move(m, one.whole, one.copy)
 
 
 def column_of(m: Lowering, register: Reg, rows: int, dtype: str) -> Walk | None:
