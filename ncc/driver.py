@@ -247,7 +247,7 @@ def load_program(
     *,
     args: Mapping[str, Any] | Sequence[str] = (),
     lnc: int = 1,
-    form: str = "bir",
+    form: str = "",
 ) -> Stage:
     """The stage that a file holds: HLO text, a printed stage, BIR as JSON, or a NEFF; or that of
     `kernel.py:name`, with the values of the kernel's parameters as `args`.
@@ -337,15 +337,16 @@ def compile(
     observers: Sequence[Observer] = (),
     args: Mapping[str, Any] | Sequence[str] = (),
     lnc: int = 1,
+    form: str = "",
     **ends: Any,
 ) -> Stage:
     """Compile a program (a file, a stage, or `kernel.py:name` with `args`) to its last stage, or to
-    `stop_after=`.
+    `stop_after=`. `form` is how a kernel's body travels into BIR, `bir` or `klir`.
 
     `ends` are the keywords of `plan`. The module of the last stage is an `ncc.ir.neff.Neff`;
     `ncc.pack.write` puts it into a file.
     """
-    stage = stage_of(program, target, args=args, lnc=lnc)
+    stage = stage_of(program, target, args=args, lnc=lnc, form=form)
     return walk(stage, plan(stage, **ends), observers)
 
 
@@ -358,6 +359,7 @@ def run(
     watch: dict[str, Array] | None = None,
     args: Mapping[str, Any] | Sequence[str] = (),
     lnc: int = 1,
+    form: str = "",
     **ends: Any,
 ) -> list[Array]:
     """The outputs of a program: from its bytes, or by the meaning of the level `at`.
@@ -369,7 +371,7 @@ def run(
     from ncc.values import whole
 
     level(at)
-    stage = stage_of(program, target, args=args, lnc=lnc)
+    stage = stage_of(program, target, args=args, lnc=lnc, form=form)
     todo = plan_to(stage, at, **ends)
     refused_early(stage, todo)
     given = inputs if inputs is not None else whole(stage, 0)
@@ -385,6 +387,7 @@ def check(
     against: Sequence[Array] | None = None,
     args: Mapping[str, Any] | Sequence[str] = (),
     lnc: int = 1,
+    form: str = "",
     **ends: Any,
 ) -> Result:
     """Run a program before and after every pass and from the bytes, on the same inputs.
@@ -395,7 +398,7 @@ def check(
     """
     from ncc import checking
 
-    stage = stage_of(program, target, args=args, lnc=lnc)
+    stage = stage_of(program, target, args=args, lnc=lnc, form=form)
     todo = plan(stage, **ends)
     refused_early(stage, todo)
     if inputs is None:

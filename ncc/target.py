@@ -1,4 +1,4 @@
-"""The machines that ncc compiles for, as one table.
+"""The machines that ncc compiles for, as one table, and how their memory is shared out.
 
 Sizes are bytes per partition: the published geometry of the three generations. What a program may
 use is less, because the runtime keeps a part at the top.
@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import attrs
 
-from ncc.errors import UsageError, nearest
+from ncc.errors import UsageError, listed, nearest
+
+ALLOCATORS = ("coloring", "stack", "linear-scan")
 
 
 @attrs.frozen
 class Target:
-    """One generation of the machine, or one with less memory (`limited`)."""
+    """One generation of the machine, or one with less memory (`limited`).
+
+    `allocator` is who gives SBUF and PSUM to the tiles of a program; empty while nobody chose.
+    """
 
     name: str
     arch: str  # `arch` of a BIR module
@@ -32,6 +37,7 @@ class Target:
     psum_bank_bytes: int = 2048
     stationary_free: int = 128
     moving_free: int = 512
+    allocator: str = ""
 
     @property
     def lacked_e4m3(self) -> str:
@@ -44,14 +50,24 @@ class Target:
             self, sbuf_usable=sbuf or self.sbuf_usable, psum_banks=psum or self.psum_banks
         )
 
+    def allocating(self, word: str) -> Target:
+        """The same machine, whose memory this allocator gives out. NCC002 for a name of none."""
+        name = word.replace("_", "-")
+        if name not in ALLOCATORS:
+            said = f"no allocator is called {word!r}; there are {listed(ALLOCATORS)}"
+            raise UsageError("NCC002", said, hint=nearest(name, ALLOCATORS))
+        return attrs.evolve(self, allocator=name)
+
     def __str__(self) -> str:
-        """The words of a stage's header: `trn2`, or `trn2,sbuf=4096,psum=2`."""
+        """The words of a stage's header: `trn2`, or `trn2,sbuf=4096,psum=2,allocator=stack`."""
         full = TARGETS[self.name]
         words = [self.name]
         if self.sbuf_usable != full.sbuf_usable:
             words.append(f"sbuf={self.sbuf_usable}")
         if self.psum_banks != full.psum_banks:
             words.append(f"psum={self.psum_banks}")
+        if self.allocator:
+            words.append(f"allocator={self.allocator}")
         return ",".join(words)
 
 
@@ -75,14 +91,18 @@ def target(words: str) -> Target:
             hint=nearest(name, TARGETS),
         )
     found: dict[str, int] = {}
+    allocator = ""
     for limit in limits:
         key, _, number = limit.partition("=")
+        if key == "allocator":
+            allocator = TARGETS[name].allocating(number).allocator
+            continue
         if key not in ("sbuf", "psum") or not number.isdecimal() or not int(number):
-            raise UsageError(
-                "NCC002", f"cannot read {limit!r}; a limit is sbuf=BYTES or psum=BANKS"
-            )
+            said = f"cannot read {limit!r}; a limit is sbuf=BYTES or psum=BANKS"
+            raise UsageError("NCC002", said)
         found[key] = int(number)
         most = {"sbuf": TARGETS[name].sbuf_usable, "psum": TARGETS[name].psum_banks}[key]
         if found[key] > most:
             raise UsageError("NCC002", f"{limit} is more than the {most} that {name} has")
-    return TARGETS[name].limited(found.get("sbuf"), found.get("psum"))
+    limited = TARGETS[name].limited(found.get("sbuf"), found.get("psum"))
+    return limited.allocating(allocator) if allocator else limited

@@ -571,9 +571,12 @@ def test_option_decorators_stand_above_jit():
     def kernel(a):
         return scaled(a)
 
-    assert kernel.options.stack_allocator and kernel.options.skip_middle_end
+    assert kernel.options.allocator == "stack" and kernel.options.skip_middle_end
     assert compiler.force_auto_alloc(kernel).options.force_auto_alloc
-    assert compiler.update_allocator(allocator="stack")(kernel).options.allocator == "stack"
+    other = compiler.update_allocator(allocator="linear_scan")(kernel)
+    assert other.options.allocator == "linear-scan"
+    fault = refused(compiler.update_allocator, kernel, allocator="stak")
+    assert fault.code == "NCC309" and fault.hint == "did you mean stack?"
     assert np.array_equal(kernel(numbers(3, 4)), 2 * numbers(3, 4))
     fault = refused(compiler.skip_middle_end_transformations, scaled)
     line = scaled.__code__.co_firstlineno

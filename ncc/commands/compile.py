@@ -21,7 +21,7 @@ from ncc.driver import Observer, Plan, pass_named, walk
 from ncc.errors import UsageError
 from ncc.observe import Changes, Dump, Pictures, Prints, Statistics, Times
 
-LATER = {"allocator": "coloring", "raise_attention": False}
+LATER = {"raise_attention": False}
 
 
 @click.command("compile")
@@ -49,13 +49,6 @@ LATER = {"allocator": "coloring", "raise_attention": False}
 @click.option("--pass-times", is_flag=True, help="print the seconds of every pass")
 @click.option("--stats", is_flag=True, help="print how many nodes each stage has")
 @click.option("--json", "as_json", is_flag=True, help="print tables as JSON")
-@click.option(
-    "--allocator",
-    type=click.Choice(["coloring", "stack", "linear-scan"]),
-    default="coloring",
-    show_default=True,
-    help="how SBUF and PSUM are allocated",
-)
 @click.option("--raise-attention", is_flag=True, hidden=True)
 def compile_(output: str | None, **given: Any) -> None:
     """Compile PROGRAM (HLO text, kernel.py:name or a printed stage) to a NEFF.
@@ -102,7 +95,17 @@ def compile_(output: str | None, **given: Any) -> None:
         click.echo(stage.text(), nl=False)
 
 
-JOB = ("program", "machine", "with_pass", "skip", "lnc", "ranks", "arg", "nki_form")
+JOB = (
+    "program",
+    "machine",
+    "with_pass",
+    "skip",
+    "lnc",
+    "ranks",
+    "arg",
+    "allocator",
+    "nki_form",
+)
 
 
 def stem_of(program: str) -> str:

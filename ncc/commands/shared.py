@@ -13,12 +13,12 @@ from typing import Any, cast
 import attrs
 import click
 
-from ncc import files
-from ncc.driver import Plan, load_program, pass_named, plan
+from ncc import files, passes
+from ncc.driver import Plan, first_pass, load_program, pass_named, plan
 from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.passes.base import Pass
 from ncc.stages import Stage
-from ncc.target import Target, target
+from ncc.target import ALLOCATORS, Target, target
 
 
 def names(words: str | None) -> frozenset[str]:
@@ -81,9 +81,15 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="a parameter of a kernel: a=bf16[128,512], scale=0.125",
         ),
         click.option(
+            "--allocator",
+            type=click.Choice(ALLOCATORS),
+            help="who places tiles in SBUF and PSUM  [default: the kernel's, else coloring]",
+        ),
+        click.option(
             "--nki-form",
             type=click.Choice(["bir", "klir"]),
-            help="how a kernel's body travels into BIR; the NEFF is the same  [default: bir]",
+            help="how a kernel's body travels into BIR; the NEFF is the same"
+            "  [default: the kernel's, else bir]",
         ),
     )
     for option in reversed(options):
@@ -116,6 +122,7 @@ def job(
     lnc: int,
     ranks: int,
     arg: Sequence[str],
+    allocator: str | None,
     nki_form: str | None,
 ) -> Job:
     """The options of `program_options` as a Job; what comes later is refused by name (NCC005)."""
@@ -124,7 +131,8 @@ def job(
         raise UsageError("NCC005", said)
     if re.search(r"\.py:\w", program):
         found = chosen_target(machine)
-        stage = load_program(program, found, args=arg, lnc=lnc, form=nki_form or "bir")
+        found = found.allocating(allocator) if allocator else found
+        stage = load_program(program, found, args=arg, lnc=lnc, form=nki_form or "")
     else:
         found = target(machine)
         for option, used in (("--lnc 2", lnc != 1), ("--arg", arg), ("--nki-form", nki_form)):
@@ -132,11 +140,22 @@ def job(
                 said = f"{option} is for a kernel, and {program} is none"
                 raise UsageError("NCC002", said, hint="name the kernel as FILE.py:NAME")
         stage = load_program(program, found)
-    if machine != "trn2" and stage.level != "hlo" and stage.target != found:
-        said = f"the program is for {stage.target}; it cannot be compiled for {found}"
-        raise UsageError("NCC002", said)
+        if machine != "trn2" and stage.level != "hlo" and stage.target != found:
+            said = f"the program is for {stage.target}; it cannot be compiled for {found}"
+            raise UsageError("NCC002", said)
+        stage = allocating(stage, allocator) if allocator else stage
     replaced = dict(replacement(words) for words in with_pass)
     return Job(stage, found, tuple(sorted(names(",".join(skip)))), replaced)
+
+
+def allocating(stage: Stage, allocator: str) -> Stage:
+    """The stage with that allocator. NCC002 where the memory has been given out."""
+    names = passes.called()
+    first, left = list(names).index("alloc-psum"), first_pass(stage, stage.after, names)
+    if left > first:
+        said = f"--allocator {allocator} comes too late: the program stands after {stage.after}"
+        raise UsageError("NCC002", said)
+    return attrs.evolve(stage, target=stage.target.allocating(allocator))
 
 
 def chosen_target(words: str) -> Target:

@@ -199,32 +199,53 @@ class Way:
 WAYS = (Way(False), Way(True), Way(True, 8), Way(True, 3))
 
 
+class Floor:
+    """The places that have been given, and when the nodes there live."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        import numpy as np
+
+        self.places: dict[str, tuple[int, int]] = {}
+        self.nodes: list[Node] = []
+        self.taken: list[tuple[int, int, int]] = []  # bands, start, end
+        self.lo, self.hi = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
+        for node in nodes:
+            if node.fixed:
+                self.put(node, *node.fixed)
+
+    def put(self, node: Node, bands: int, start: int) -> None:
+        at = len(self.taken)
+        self.lo[at], self.hi[at] = node.lo, node.hi
+        self.nodes.append(node)
+        self.taken.append((bands, start, start + node.size))
+        self.places[node.name] = bands, start
+
+    def remove(self, node: Node) -> None:
+        """Take a node away again: it lives at no time."""
+        del self.places[node.name]
+        self.hi[self.nodes.index(node)] = -1
+
+    def near(self, node: Node) -> Numbers:
+        """The numbers of what lives when a node does."""
+        count = len(self.taken)
+        return ((self.lo[:count] <= node.hi) & (self.hi[:count] >= node.lo)).nonzero()[0]
+
+    def beside(self, node: Node) -> list[tuple[int, int, int]]:
+        """What is taken while a node lives."""
+        return [self.taken[k] for k in self.near(node)]
+
+
 def _select(nodes: Sequence[Node], stack: list[int], budget: int, way: Way) -> Colouring:
-    import numpy as np
-
-    places: dict[str, tuple[int, int]] = {}
-    lo, hi = np.zeros(len(nodes), np.int64), np.zeros(len(nodes), np.int64)
-    taken: list[tuple[int, int, int]] = []
-
-    def put(node: Node, bands: int, start: int) -> None:
-        lo[len(taken)], hi[len(taken)] = node.lo, node.hi
-        taken.append((bands, start, start + node.size))
-        places[node.name] = bands, start
-
-    for node in nodes:
-        if node.fixed:
-            put(node, *node.fixed)
+    floor = Floor(nodes)
     score, unplaced = 0.0, list[str]()
     for i in reversed(stack):
-        node, count = nodes[i], len(taken)
-        near = ((lo[:count] <= node.hi) & (hi[:count] >= node.lo)).nonzero()[0]
-        found = _fit(node, [taken[k] for k in near], budget, way)
-        if found:
-            put(node, *found)
+        node = nodes[i]
+        if found := _fit(node, floor.beside(node), budget, way):
+            floor.put(node, *found)
         else:
             score += min(node.cost, 1e30)
             unplaced.append(node.name)
-    return Colouring(places, tuple(sorted(unplaced)), score)
+    return Colouring(floor.places, tuple(sorted(unplaced)), score)
 
 
 def _fit(

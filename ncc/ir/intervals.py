@@ -82,3 +82,16 @@ def last_gap(taken: Iterable[Span], size: int, align: int, limit: int) -> int | 
         top = min(top, start)
     at = (top - size) // align * align
     return at if at >= 0 else None
+
+
+def best_gap(taken: Iterable[Span], size: int, align: int, limit: int) -> tuple[int, int] | None:
+    """(waste, start): the aligned start in the smallest gap that fits, of equal ones the lowest."""
+    best: tuple[int, int] | None = None
+    low = 0
+    for start, end in (*sorted(taken), (limit, limit)):
+        at = -(-low // align) * align
+        left = min(start, limit) - at - size
+        if left >= 0 and (best is None or left < best[0]):
+            best = left, at
+        low = max(low, end)
+    return best

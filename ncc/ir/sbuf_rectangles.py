@@ -1,4 +1,4 @@
-"""SBUF tiles as rectangles to colour: their height class, alignment and cost, and their places."""
+"""SBUF tiles as rectangles to place: their height class, alignment and cost, and their places."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 import attrs
 
 from ncc.errors import NccError
+from ncc.ir.allocators import allocate
 from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module
 from ncc.ir.bir_opcodes import OPCODES
-from ncc.ir.colouring import INFINITE, Bands, Colouring, Node, colour
+from ncc.ir.colouring import INFINITE, Bands, Colouring, Node
 from ncc.ir.dma_patterns import WIDE, is_transposing
 from ncc.ir.intervals import peak
 from ncc.ir.locations import Owned, owners, row_of, with_locs
@@ -25,7 +26,7 @@ def rectangles(
 ) -> list[Node]:
     """The tiles that want a place; the places that a kernel chose stand.
 
-    `kept` must not be spilled. `again` colours all from the start, else what has a place keeps it.
+    `kept` must not be spilled. `again` places all from the start, else what has a place keeps it.
     """
     func = module.main
     insts = func.blocks[0].insts
@@ -99,8 +100,9 @@ def _uses(insts: Sequence[Inst]) -> dict[str, int]:
     return count
 
 
-def coloured(nodes: Sequence[Node], target: Target) -> Colouring:
-    return colour(nodes, target.sbuf_usable // UNIT)
+def allocated(nodes: Sequence[Node], target: Target) -> Colouring:
+    """A place for as many tiles as possible, by the allocator of the target."""
+    return allocate(nodes, target.sbuf_usable // UNIT, target.allocator)
 
 
 def placed(sets: tuple[LocSet, ...], found: Colouring) -> tuple[LocSet, ...]:

@@ -23,6 +23,7 @@ from ncc.nki.trace import NkiTypeError, NkiValidationError, invalid, is_tracing
 from ncc.target import Target
 
 KEPT = 64  # specialisations that a kernel remembers
+OPTIONS = "__nki_options__"  # of a function that is to become a kernel of the older API
 IGNORED = ("NKI_FRONTEND", "NKI_COMPILER_FRONTEND")
 
 
@@ -132,6 +133,7 @@ class JitKernel:
         self, bound: Bound, target: Target, simulated: bool = False
     ) -> Specialisation:
         """The kernel for these shapes, types and values; traced once for each combination."""
+        target = self.options.machine(target)
         key: Hashable = None
         if self.remembers and bound.key is not None:
             key = (
@@ -208,7 +210,7 @@ def jitted(kind: type[JitKernel], func: Any, kwargs: dict[str, Any]) -> Any:
     if not callable(func) or isinstance(func, type):
         said = f"jit takes a function, was given {type(func).__name__}"
         raise NkiTypeError("NCC303", said, _caller(func), "write @nki.jit directly above a def")
-    return kind(func, Options(rest=rest))
+    return kind(func, attrs.evolve(getattr(func, OPTIONS, Options()), rest=rest))
 
 
 def _later(kind: type[JitKernel], kwargs: dict[str, Any], func: Any) -> Any:

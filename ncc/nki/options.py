@@ -6,6 +6,8 @@ from typing import Any
 
 import attrs
 
+from ncc.target import Target
+
 Edges = tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -14,7 +16,8 @@ class Options:
     """How one kernel is compiled. Each field says what ncc does with it.
 
     `skip_middle_end`: nothing is left out, since no pass changes a sealed kernel.
-    `stack_allocator`, `allocator`: which allocator places the kernel's tensors.
+    `allocator`: which allocator places the tensors of a program that is this kernel, unless the
+    program is compiled with `--allocator`; `enable_stack_allocator` chooses `stack`.
     `force_auto_alloc`: addresses that the kernel chose are dropped, and the allocator chooses.
     `schedule`: (consumer, producers) by instruction name; they become Ordered edges.
     `form`: how the body travels into BIR, `bir` or `klir`; the bytes are the same.
@@ -22,12 +25,16 @@ class Options:
     """
 
     skip_middle_end: bool = False
-    stack_allocator: bool = False
     allocator: str = ""
     force_auto_alloc: bool = False
     schedule: Edges = ()
     form: str = "bir"
     rest: tuple[tuple[str, Any], ...] = ()
+
+    def machine(self, target: Target) -> Target:
+        """The target with the kernel's allocator, where nobody chose another."""
+        mine = self.allocator and not target.allocator
+        return target.allocating(self.allocator) if mine else target
 
 
 def edges(given: Any) -> Edges:

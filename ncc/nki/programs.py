@@ -43,11 +43,12 @@ def kernel_stage(
     given: Mapping[str, Any] | Sequence[str] = (),
     *,
     lnc: int = 1,
-    form: str = "bir",
+    form: str = "",
 ) -> Stage:
     """The first stage of a kernel: its Python has run, and one call of it is the program.
 
     `given` has a value for each parameter that needs one: as the text of `--arg`, or as it is.
+    `form` is how its body travels into BIR; the kernel's own option if empty.
     """
     found = PROGRAM.fullmatch(program)
     if found is None:

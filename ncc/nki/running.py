@@ -54,7 +54,7 @@ def out_buffers(found: Specialisation) -> list[str]:
     return list(dict.fromkeys([*names, *found.written]))
 
 
-def function_of(found: Specialisation, form: str = "bir") -> Function:
+def function_of(found: Specialisation, form: str = "") -> Function:
     """The Penguin function that only calls this kernel."""
     from ncc.ir.core import Origin
     from ncc.ir.penguin import Function, KernelCall, Tensor
@@ -80,11 +80,11 @@ def function_of(found: Specialisation, form: str = "bir") -> Function:
         outs.append((buffer, tensor(name, buffer, "output")))
     origin = Origin(found.place.file, found.place.line)
     own = f"{kernel.name}_" if kernel.name in RESERVED else kernel.name
-    call = KernelCall(own, found, args, tuple(outs), form, origin)
+    call = KernelCall(own, found, args, tuple(outs), form or found.form, origin)
     return Function(kernel.name, tuple(tensors.values()), (call,))
 
 
-def stage_of(found: Specialisation, form: str = "bir") -> Stage:
+def stage_of(found: Specialisation, form: str = "") -> Stage:
     """The stage that the driver compiles."""
     from ncc.stages import Stage
 

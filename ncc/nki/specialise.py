@@ -54,6 +54,7 @@ class Specialisation:
     written: tuple[str, ...]
     target: Target
     place: Place
+    form: str = "bir"
     kept: dict[str, Any] = attrs.field(factory=dict[str, Any])
 
     def trace(self, target: Target) -> tuple[Kernel, ...]:
@@ -108,10 +109,12 @@ def specialised(
         results = _run(func, bound, trace, place, instances, on_chip_result, tensor)
         if finish is not None:
             finish(trace)
+        if options.force_auto_alloc:
+            _unplaced(trace)
         _schedule(trace, options, place)
         runs.append(Run(trace, results, set(_written(trace.bodies[0]))))
     warned(said for run in runs for said in run.trace.warnings)
-    found = _together(runs, bound, target, place)
+    found = _together(runs, bound, target, place, options.form)
     warned(unwritten.sentences(found.kernels, simulated))
     return found
 
@@ -224,6 +227,13 @@ def _written(body: Sequence[Statement]) -> Iterator[str]:
                     yield arg.buffer
 
 
+def _unplaced(trace: Trace) -> None:
+    """Drop the places that the kernel chose."""
+    for storage in trace.storages.values():
+        if storage.buffer.address is not None:
+            storage.buffer = attrs.evolve(storage.buffer, address=None)
+
+
 def _schedule(trace: Trace, options: Options, place: Place) -> None:
     """The edges of `with_schedule`, by the names of instructions."""
     if not options.schedule:
@@ -249,7 +259,9 @@ def _schedule(trace: Trace, options: Options, place: Place) -> None:
 # --- the cores together ---------------------------------------------------------------------------
 
 
-def _together(runs: list[Run], bound: Bound, target: Target, place: Place) -> Specialisation:
+def _together(
+    runs: list[Run], bound: Bound, target: Target, place: Place, form: str
+) -> Specialisation:
     first = runs[0]
     for other in runs[1:]:
         _pair(first, other, place)
@@ -272,7 +284,7 @@ def _together(runs: list[Run], bound: Bound, target: Target, place: Place) -> Sp
                 storage.buffer = attrs.evolve(made, kind=kind)
         kernels.append(run.trace.kernel(params, tuple(one.access for one in leaves)))
     writes = tuple(name for name in params if name in written)
-    return Specialisation(tuple(kernels), bound.specs, results, writes, target, place)
+    return Specialisation(tuple(kernels), bound.specs, results, writes, target, place, form)
 
 
 def returned_of(results: Any) -> Iterator[Returned]:

@@ -116,8 +116,9 @@ _TEXTS: tuple[Rule, ...] = (
     ),
     Rule(
         "NCC309",
-        "a keyword that jit does not take",
-        "A kernel has no target of its own: it is traced for the target of the call.",
+        "an option that a kernel does not have",
+        "A kernel has no target of its own, and its allocator is one of coloring, stack and"
+        " linear-scan.",
         "Set NEURON_PLATFORM_TARGET_OVERRIDE, or give --target on the command line.",
         wrong=changed("@nki.jit", '@nki.jit(platform_target="trn2")'),
         right=KERNEL,

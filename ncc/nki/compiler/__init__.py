@@ -9,19 +9,29 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from ncc.errors import listed, nearest
 from ncc.nki.call import option
 from ncc.nki.compiler.builds import CompileOptions
+from ncc.nki.trace import invalid
+from ncc.target import ALLOCATORS
 
 skip_middle_end_transformations = option("skip_middle_end_transformations", skip_middle_end=True)
-enable_stack_allocator = option("enable_stack_allocator", stack_allocator=True)
+enable_stack_allocator = option("enable_stack_allocator", allocator="stack")
 force_auto_alloc = option("force_auto_alloc", force_auto_alloc=True)
 
 
 def update_allocator(kernel: Any = None, allocator: str = "", **more: Any) -> Any:
-    """Which allocator places the kernel's tensors: `@update_allocator(allocator="stack")`."""
+    """Which allocator places the kernel's tensors: `@update_allocator(allocator="stack")`.
+
+    NCC309 for a name of none.
+    """
     if isinstance(kernel, str):
         kernel, allocator = None, kernel
-    return option("update_allocator", allocator=allocator)(kernel)
+    name = allocator.replace("_", "-")
+    if name and name not in ALLOCATORS:
+        said = f"no allocator is called {allocator!r}; there are {listed(ALLOCATORS)}"
+        raise invalid("NCC309", said, nearest(name, ALLOCATORS))
+    return option("update_allocator", allocator=name)(kernel)
 
 
 class AddressRotation(Enum):

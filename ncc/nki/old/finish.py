@@ -24,17 +24,13 @@ KEPT = frozenset({"rng", "set_rng_seed", "rand_set_state", "device_print", "drop
 FLOATS = frozenset({"float32"})
 
 
-def finished(trace: Trace, free: bool = False) -> None:
-    """Shorten the recorded body; with `free` the places that the kernel chose are dropped."""
+def finished(trace: Trace) -> None:
+    """Shorten the recorded body."""
     body = trace.bodies[0]
     trace.bodies[0] = _read(_folded(body, trace), trace)
     used = _buffers(trace.bodies[0])
     for name in [n for n in trace.storages if n in trace.temporary and n not in used]:
         del trace.storages[name]
-    if free:
-        for storage in trace.storages.values():
-            if storage.buffer.address is not None:
-                storage.buffer = attrs.evolve(storage.buffer, address=None)
 
 
 def _accesses(arg: Arg) -> list[Access]:

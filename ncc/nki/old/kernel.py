@@ -98,7 +98,7 @@ class OldKernel(JitKernel):
             old=True,
             on_chip_result=copied_out,
             tensor=Tile,
-            finish=partial(finished, free=self.options.force_auto_alloc),
+            finish=finished,
         )
         return self.last
 

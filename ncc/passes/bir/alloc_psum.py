@@ -58,8 +58,9 @@ from __future__ import annotations
 import attrs
 
 from ncc.errors import NccError
+from ncc.ir.allocators import allocate
 from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand, with_insts
-from ncc.ir.colouring import INFINITE, Colouring, Node, colour
+from ncc.ir.colouring import INFINITE, Colouring, Node
 from ncc.ir.intervals import peak, with_live
 from ncc.ir.locations import box_of, fresh, owners, row_of, with_locs
 from ncc.ir.redefinitions import without_rings
@@ -74,9 +75,9 @@ ACCESS = 200  # cycles of one access to PSUM, for comparing costs
 def apply(module: Module, target: Target) -> Module:
     while True:
         nodes = tiles(module, target)
-        found = colour(together(nodes, module), target.psum_banks)
+        found = allocate(together(nodes, module), target.psum_banks, target.allocator)
         if found.unplaced:
-            found = colour(nodes, target.psum_banks)
+            found = allocate(nodes, target.psum_banks, target.allocator)
         worth = [n for n in nodes if n.name in found.unplaced and n.cost < INFINITE]
         if not found.unplaced:
             return placed(module, found, target)

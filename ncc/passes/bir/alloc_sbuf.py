@@ -40,20 +40,22 @@ After:
 
 Why: SBUF is the scarce memory, and a tile is a rectangle in it. Colouring finds places for tiles
 whose lives overlap; whoever finds none stays without `allocated`, and insert-spills, which may add
-instructions, deals with it. This pass adds none: it only fills in three fields.
+instructions, deals with it. This pass adds none: it only fills in three fields. `--allocator` puts
+a stack or a linear scan (`ncc.ir.allocators`) in the place of colouring, here, for PSUM and for
+spills; what must hold afterwards is the same.
 """
 
 from __future__ import annotations
 
 from ncc.ir.bir import Module, with_insts
-from ncc.ir.sbuf_rectangles import coloured, placed, rectangles
+from ncc.ir.sbuf_rectangles import allocated, placed, rectangles
 from ncc.passes.base import define
 from ncc.target import Target
 
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
-    sets = placed(func.sets, coloured(rectangles(module, target), target))
+    sets = placed(func.sets, allocated(rectangles(module, target), target))
     return module if sets is func.sets else with_insts(module, func.blocks[0].insts, sets=sets)
 
 

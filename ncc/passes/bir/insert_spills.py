@@ -63,7 +63,7 @@ After:
 
 Why: a tile that is needed early and late, and not in between, holds bytes that others could use.
 Its value goes home to DRAM, and each group of uses loads a short-lived copy. A value that came from
-an input needs no home: it is loaded again from there. Then all is coloured anew, until every tile
+an input needs no home: it is loaded again from there. Then all is placed anew, until every tile
 has a place. Double buffers are given up last. What one instruction needs at one moment cannot be
 spilled; where that does not fit, the program is refused.
 """
@@ -75,7 +75,7 @@ from ncc.ir.bir import Module, with_insts
 from ncc.ir.colouring import INFINITE
 from ncc.ir.intervals import with_live
 from ncc.ir.redefinitions import without_rings
-from ncc.ir.sbuf_rectangles import coloured, placed, rectangles, too_much
+from ncc.ir.sbuf_rectangles import allocated, placed, rectangles, too_much
 from ncc.ir.spilling import Spiller
 from ncc.passes.base import define
 from ncc.target import Target
@@ -92,7 +92,7 @@ def apply(module: Module, target: Target) -> Module:
     spiller = Spiller(module, ME)
     while True:
         nodes = rectangles(module, target, spiller.short, again=True)
-        found = coloured(nodes, target)
+        found = allocated(nodes, target)
         if not found.unplaced:
             sets = placed(module.main.sets, found)
             return with_insts(module, module.main.blocks[0].insts, sets=sets)

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from ncc.nki.call import OPTIONS, JitKernel
 from ncc.nki.compiler import (
     enable_stack_allocator as _stack,
 )
@@ -28,7 +29,10 @@ def _decorator(option: Any) -> Any:
     def decorate(func: Any = None, **keywords: Any) -> Any:
         if func is None:
             return decorate
-        return option(func) if hasattr(func, "with_options") else func
+        if isinstance(func, JitKernel) or not callable(func):
+            return option(func)
+        setattr(func, OPTIONS, option(JitKernel(func, getattr(func, OPTIONS, None))).options)
+        return func
 
     decorate.__name__ = decorate.__qualname__ = option.__name__
     return decorate
