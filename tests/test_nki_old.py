@@ -354,6 +354,49 @@ def test_masks_belong_to_the_operand_of_their_indices() -> None:
     both(kernel, a, b, want=a.T @ b)
 
 
+@pytest.mark.parametrize("mask", ["none", "all", "result", "shared"])
+@pytest.mark.parametrize("load", ["rows", "columns", "turned"])
+def test_tails_of_products(mask: str, load: str) -> None:
+    """A mask names the indices of x, of y or of the result; what a masked load left out of the
+    depth is no part of the sum."""
+    width = 40 if (mask, load) == ("all", "columns") else 64
+
+    def kernel(a: Any, b: Any) -> Any:
+        (rows, depth), columns = a.shape, b.shape[1]
+        out = nl.ndarray((rows, columns), nl.float32, buffer=nl.shared_hbm)
+        im, ik = nl.mgrid[0:64, 0:64]
+        jk, jn = nl.mgrid[0:64, 0:width]
+        rm, rn = (im, jn) if mask == "shared" else nl.mgrid[0:64, 0:width]
+        jk = im if mask == "shared" else jk
+        for m in nl.affine_range(2):
+            for n in nl.affine_range(2):
+                acc = nl.zeros((64, width), nl.float32, buffer=nl.psum)
+                for k in nl.affine_range(2):
+                    there = (m * 64 + im < rows) & (k * 64 + ik < depth)
+                    deep = k * 64 + jk < depth
+                    part = a[m * 64 + im, k * 64 + ik]
+                    if load == "columns":
+                        x = nl.load_transpose2d(part, mask=there)
+                    else:
+                        x = nl.load(part, mask=there)
+                        x = x if load == "rows" else nl.copy(nl.transpose(x))
+                    y = nl.load(
+                        b[k * 64 + jk, n * width + jn], mask=deep & (n * width + jn < columns)
+                    )
+                    keep = {
+                        "all": there & deep & (n * width + jn < columns),
+                        "result": (m * 64 + rm < rows) & (n * width + rn < columns),
+                        "shared": (m * 64 + im < rows) if load == "rows" else None,
+                    }.get(mask)
+                    acc[rm, rn] += nl.matmul(x, y, transpose_x=load != "rows", mask=keep)
+                kept = (m * 64 + rm < rows) & (n * width + rn < columns)
+                nl.store(out[m * 64 + rm, n * width + rn], acc, mask=kept)
+        return out
+
+    a, b = f(100, 90), f(90, width + 21)
+    both(kernel, a, b, want=a.astype(np.float64) @ b)
+
+
 def test_transposes_of_every_kind() -> None:
     def kernel(a: Any, small: Any, whole: Any) -> Any:
         outs = [

@@ -72,6 +72,7 @@ class Storage:
     owner: Trace | None = None
     loop: Any = None  # older API: the loop whose body made it
     zero: bool = False  # older API: reads as zeros where nothing was written
+    left: Any = None  # older API: the rectangle that the mask of the call that made it left
 
 
 @attrs.define(eq=False)

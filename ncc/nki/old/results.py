@@ -115,8 +115,16 @@ def in_sbuf(x: Tile) -> Tile:
     """The tile, or a copy of it when it is in PSUM."""
     if x.buffer != psum:
         return x
-    made = fresh(x.shape, x.dtype)
+    return copied(x, x.dtype)
+
+
+def copied(x: Tile, dtype: Any) -> Tile:
+    """A copy in SBUF, which holds as much as `x` does."""
+    made = fresh(x.shape, dtype)
     isa.tensor_copy(made, x)
+    made.axes = x.axes
+    if x.storage.left is not None and x.shape[0] > 0:
+        made.storage.left = (left_rows(x), *((0, n) for n in x.shape[1:]))
     return made
 
 
@@ -125,9 +133,7 @@ def cast_to(x: Tile, dtype: Any) -> Tile:
     wanted = dtype_of(dtype)
     if x.dtype == wanted and x.buffer == sbuf:
         return x
-    made = fresh(x.shape, wanted)
-    isa.tensor_copy(made, x)
-    return made
+    return copied(x, wanted)
 
 
 def not_both_psum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -193,6 +199,7 @@ def written(
     made = fresh(shape, dtype, buffer)
     sizes = made.shape
     boxes = regions(joint(mask, operands), sizes, where)
+    walked(made, operands)
     if boxes is None:
         write(made, *operands)
         return made
@@ -205,7 +212,28 @@ def written(
     for box in boxes:
         grown = box if once else from_start(box)
         write(made.cut(grown), *[cut(x, grown, sizes, where) for x in operands])
+    if made.valid and len(made.valid) == 1:
+        made.storage.left = made.valid[0]
     return made
+
+
+def walked(made: Tile, operands: Sequence[Any]) -> None:
+    """The result is walked by the index tensors of the first operand of its shape."""
+    for x in operands:
+        if isinstance(x, Tile) and x.axes and x.shape == made.shape:
+            made.axes = x.axes
+            return
+
+
+def left_rows(x: Tile) -> tuple[int, int]:
+    """The partitions of a view that the mask of the call that made its tile left."""
+    rows = x.shape[0]
+    if x.storage.left is None or not x.row:
+        return 0, rows
+    first = x.offset // x.row
+    low, high = x.storage.left[0]
+    low, high = max(low - first, 0), min(high - first, rows)
+    return (low, high) if low < high else (0, rows)
 
 
 def around(

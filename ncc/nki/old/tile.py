@@ -92,7 +92,9 @@ class Tile(NkiTensor):
             self.inside()
         if self.storage.loop is not None:
             in_scope(self.storage)
-        if not write and self.storage.zero and self.buffer == psum:
+        if write:
+            self.storage.left = None
+        elif self.storage.zero and self.buffer == psum:
             from ncc.nki.old.zeros import written_zeros
 
             written_zeros(self)

@@ -11,7 +11,7 @@ from ncc.nki.language.base import host
 from ncc.nki.memory import is_hbm
 from ncc.nki.old.assign import assign, shaped
 from ncc.nki.old.index import Index
-from ncc.nki.old.isa.matmul import nc_matmul, nc_transpose
+from ncc.nki.old.isa.matmul import nc_matmul, nc_transpose, turned
 from ncc.nki.old.masks import regions
 from ncc.nki.old.results import (
     cast_to,
@@ -121,6 +121,7 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None, **ignored
     rows, columns = source.shape
     kind = dtype_of(dtype or source.dtype)
     made = fresh((columns, rows), kind)
+    made.axes = source.axes[::-1]
     boxes = regions(mask, source.shape, where)
     if boxes is not None:
         made.valid = [(b[1], b[0]) for b in boxes]
@@ -133,6 +134,8 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None, **ignored
             isa.dma_transpose(to, one)
         else:
             isa.dma_copy(to, one.permute((1, 0)))
+    if made.valid and len(made.valid) == 1:
+        made.storage.left = made.valid[0]
     return made
 
 
@@ -193,7 +196,7 @@ def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None, **ign
         hint = "x is (rows, depth), y is (depth, columns); with transpose_x x is (depth, rows)"
         raise wrong_shape("NCC362", said, hint)
     if not transpose_x:
-        one = cast_to(nc_transpose(one), one.dtype)
+        one, two, mask = turned(one, two, mask)
     one, two = floating(in_sbuf(one)), floating(in_sbuf(two))
     if (one.dtype == float32) != (two.dtype == float32):
         one, two = cast_to(one, float32), cast_to(two, float32)
