@@ -639,6 +639,18 @@ CASES += (
         keys={"rows": 8, "width": 20},
     ),
     Case(
+        "views.four_axes_copied",
+        normal((8, 2, 4, 3, 5)),
+        lambda x: x.transpose(0, 4, 2, 3, 1),
+        0.0,
+    ),
+    Case(
+        "views.added_through_views",
+        normal((6, 3, 4, 5), (6, 5, 4, 10)),
+        lambda x, y: x + y[:, 0::2, :, 0::2],
+    ),
+    Case("views.transposed_anywhere", normal((64, 32), dtype=BF16), np.transpose, 0.0),
+    Case(
         "words.quotients",
         normal((40, 30), (40, 30)),
         lambda a, b: np.stack([a / b + 1, np.mod(a, b) + 1]),

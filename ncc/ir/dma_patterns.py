@@ -21,9 +21,10 @@ def is_transposing(inst: Inst) -> bool:
 
 
 def sides(inst: Inst) -> tuple[Ap, Ap] | None:
-    """Source and destination of a DMA that moves one access to another."""
-    if len(inst.ins) == 1 and len(inst.outs) == 1:
-        src, dst = inst.ins[0], inst.outs[0]
+    """Source and destination of a DMA that moves one access to another, or adds it there."""
+    adds = len(inst.ins) == 2 and inst.ins[0] == inst.outs[0]
+    if (len(inst.ins) == 1 or adds) and len(inst.outs) == 1:
+        src, dst = inst.ins[-1], inst.outs[0]
         if type(src) is Ap and type(dst) is Ap:
             return src, dst
     return None

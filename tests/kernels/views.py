@@ -215,3 +215,39 @@ def returned_views(x):
     nisa.activation(dst=tile, op=nl.square, data=tile)
     nisa.dma_copy(dst=out[1], src=tile)
     return out.reshape((2 * rows, width)), out[1, :, 0 : width // 2], x
+
+
+@nki.jit
+def four_axes_copied(x):
+    """A tile whose four free axes are walked in another order, by a copy that ACT or DVE may do."""
+    rows, a, b, c, d = x.shape
+    out = nl.ndarray((rows, d, b, c, a), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = load(x)
+    turned = nl.ndarray(out.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(turned, tile.permute((0, 4, 2, 3, 1)))
+    scaled = nl.ndarray(out.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(scaled, turned[:, :, :, :, :], engine=nisa.engine.scalar)
+    nisa.dma_copy(out.reshape((rows, a * b * c * d)), scaled.reshape((rows, a * b * c * d)))
+    return out
+
+
+@nki.jit
+def added_through_views(x, y):
+    """x with every second column of every second plane of y added to it, by a DMA."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(out, x)
+    places = out.permute((0, 2, 1, 3))
+    given = y[:, 0::2, :, 0::2].permute((0, 2, 1, 3))
+    nisa.dma_compute(places, [places, given], nl.add)
+    return out
+
+
+@nki.jit
+def transposed_anywhere(x):
+    """The transposing DMA writes a tile whose address is no multiple of 32."""
+    rows, width = x.shape
+    out = nl.ndarray((width, rows), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray((width, rows), dtype=x.dtype, buffer=nl.sbuf, address=(0, 1032))
+    nisa.dma_transpose(dst=tile, src=x)
+    nisa.dma_copy(out, tile)
+    return out

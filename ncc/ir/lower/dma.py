@@ -26,6 +26,7 @@ TRIGGERS = {"sync": "SP", "scalar": "Activation", "gpsimd": "Pool", "vector": "D
 ORDER = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 MOST = 4  # free pairs that a pattern has beside the partition's
 ROWS = 16  # what the transposing DMA takes at a time
+WIDE = 32  # a tile that it writes begins at a multiple of so many bytes
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -254,7 +255,7 @@ def _matrices(m: Lowering, dst: Walk, src: Walk, pairs: Pairs) -> bool:
     if dst.rows != last[1] or last[0] != 1 or first[1] < ROWS or last[1] > 128:
         return False
     counts = tuple(num for _, num in dst.free)
-    if counts != shape[1:] or dst.free[-1][0] != 1:
+    if counts != shape[1:] or dst.free[-1][0] != 1 or m.begin(dst) % WIDE:
         return False
     a = [first, *((1, 1),) * (2 - len(stripes)), *stripes, last]
     b = [*((1, 1),) * (2 - len(stripes)), *dst.free]

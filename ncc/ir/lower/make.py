@@ -176,12 +176,13 @@ class Making(Pieces):
 
     def copy(self, dst: Walk, src: Walk, engine: str = "DVE") -> None:
         """An engine's copy, converting where the types differ."""
-        pieces = self.accesses((src, dst), 4)
+        pieces = self.accesses((src, dst), 3 if engine == "Activation" else 4)
         if len(pieces) > 1 and clash(src, dst):
             self.copy(dst, self.compact(src), engine)
             return
         for source, result in pieces:
-            self.emit("TensorCopy", engine, (result,), (source,))
+            wide = max(len(source.ap), len(result.ap)) > 4  # a record of ACT holds 3 beside rows
+            self.emit("TensorCopy", "DVE" if wide else engine, (result,), (source,))
 
     def compact(self, walk: Walk) -> Walk:
         """The same elements in a row, in SBUF."""

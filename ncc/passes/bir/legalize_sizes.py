@@ -213,7 +213,8 @@ def dma(inst: Inst, owned: dict[str, Owned], target: Target) -> list[Inst]:
     made = parted(src, dst, *locs)
     if not made:
         raise unequal(inst, src, dst, ME)
-    return [piece(inst, number, (a,), (b,)) for number, (a, b) in enumerate(made)]
+    adds = len(inst.ins) == 2
+    return [piece(inst, n, (b, a) if adds else (a,), (b,)) for n, (a, b) in enumerate(made)]
 
 
 def indirect(inst: Inst) -> list[Inst]:

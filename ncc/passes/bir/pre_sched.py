@@ -158,8 +158,10 @@ def before_whom(insts: Sequence[Inst], found: list[tuple[int, str, str, int]]) -
 
 
 def loaded(inst: Inst, owned: dict[str, Owned]) -> tuple[str, str] | None:
-    """Source and destination of a load from DRAM into SBUF."""
-    if inst.opcode not in ("Load", "DMACopy") or (both := sides(inst)) is None:
+    """Source and destination of a load from DRAM into SBUF; a sum into SBUF is none."""
+    if inst.opcode not in ("Load", "DMACopy") or len(inst.ins) > 1:
+        return None
+    if (both := sides(inst)) is None:
         return None
     src, dst = both
     is_load = owned[src.loc][1].type == "DRAM" and owned[dst.loc][1].type == "SB"
