@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from memory_programs import TRN2, Program, complaints, locs, same, through
 from test_alloc_spills import PASSES, PLACED, kept, random_program, rings
+from test_kernel_carriers import OVERLAP
 
 from ncc import nki
 from ncc.driver import compile, load_program, run_stage
@@ -203,6 +204,17 @@ def test_pinned_places_stay_even_where_they_overlap(name):
     assert [after[x] for x in "abp"] == [before[x] for x in "abp"]
     assert after["c"].addr in (0, 64) or after["c"].addr >= 64
     assert after["q"].bank != 1
+
+
+@each
+@pytest.mark.parametrize("form", ["bir", "klir"])
+def test_the_places_of_a_kernel_stay(name, form):
+    text = OVERLAP.replace("dst=y, src=t)", "dst=y, src=v)")
+    stage = read_stage(text.replace('form="bir"', f'form="{form}"'))
+    stage = attrs.evolve(stage, target=stage.target.allocating(name))
+    found = locs(compile(stage, stop_after="alloc-dram").module)
+    assert [(found[x].base, found[x].addr) for x in ("k:t.shared", "k:v")] == [(0, 64), (32, 64)]
+    assert found["k:t.shared"].pinned and found["k:v"].pinned
 
 
 @each

@@ -12,7 +12,7 @@ from ncc.driver import check, compile, run_stage
 from ncc.errors import NccError
 from ncc.ir import kernel_binary
 from ncc.ir import penguin as p
-from ncc.ir.bir import Ap, File, Inst
+from ncc.ir.bir import Ap, File, Inst, with_insts
 from ncc.ir.bir_json import from_json, to_json
 from ncc.ir.bir_opcodes import key, keyed
 from ncc.ir.bir_text import parse, show
@@ -437,6 +437,20 @@ def test_other_carriers_print_and_are_refused(opcode, keys):
         run_stage(stage, [X])
 
 
+def test_a_custom_op_is_refused_at_encode_too():
+    """Where a stage that ncc did not make brings one past the pass that refuses it."""
+    stage = compile(read_stage(SCALE), stop_after="drop-warm-loads")
+    func = stage.module.main
+    insts = list(func.blocks[0].insts)
+    at = next(i for i, inst in enumerate(insts) if inst.opcode == "TensorScalar")
+    keys = keyed("CustomOp", opFunctionName="mine", opLibFile="lib.so")
+    insts[at] = attrs.evolve(insts[at], opcode="CustomOp", engine="Pool", keys=keys)
+    module = with_insts(stage.module, tuple(insts))
+    assert parse(show(module)) == module
+    with pytest.raises(NccError, match="calls 'mine', which the built-in library has not"):
+        load("output.encode").run(module, stage.target)
+
+
 def test_a_program_without_kernels_is_left_alone():
     from ncc import passes
 
@@ -459,6 +473,9 @@ def test_equal_calls_are_never_merged():
     for entry in ("penguin.value_number", "penguin.penguin_dce", "penguin.simplify"):
         assert passes.load(entry).apply(module, read_stage(twice).target) is module
     assert [len(o) for o in outputs(twice, "pack", X)] == [4, 4]
+    for stop, opcode in (("penguin-to-bir", "NKIKLIRKernel"), ("translate-nki", "NKIKernel")):
+        found = compile(read_stage(twice), stop_after=stop).module.main.blocks[0].insts
+        assert sum(inst.opcode == opcode for inst in found) == 2
 
 
 def test_klir_holds_the_lines():

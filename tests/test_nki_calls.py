@@ -18,11 +18,13 @@ import pytest
 
 from ncc import nki
 from ncc.errors import NccError
-from ncc.nki import hooks
+from ncc.nki import compiler, hooks
 from ncc.nki import isa as nisa
 from ncc.nki import language as nl
+from ncc.nki.binding import bind
 from ncc.nki.call import JitKernel
 from ncc.nki.trace import is_tracing
+from ncc.target import TARGETS
 
 BF16 = ml_dtypes.bfloat16
 
@@ -563,8 +565,6 @@ def test_what_is_no_function_is_refused():
 
 
 def test_option_decorators_stand_above_jit():
-    from ncc.nki import compiler
-
     @compiler.enable_stack_allocator(log_level=10)
     @compiler.skip_middle_end_transformations
     @nki.jit
@@ -584,6 +584,63 @@ def test_option_decorators_stand_above_jit():
         f"NCC303 test_nki_calls.py:{line}: @skip_middle_end_transformations"
     )
     assert "above @nki.jit" in fault.hint
+
+
+def test_the_form_of_a_kernel_changes_no_byte(folder):
+    """From the kernel's options, from the call of ncc.compile, and from the one-kernel program."""
+    import ncc as package
+    from ncc.nki.running import neff_of, stage_of
+
+    made = []
+    for form in ("bir", "klir"):
+        kernel, machine = nki.jit(scaled).with_options(form=form), TARGETS["trn2"]
+        found = kernel.specialisation(bind(scaled, (numbers(3, 4),), {}, machine), machine)
+        carrier = package.compile(stage_of(found), stop_after="penguin-to-bir")
+        assert f"kernel_format={form}" in carrier.text()
+        made.append(neff_of(found).module)
+        args = {"a": "f32[3,4]"}
+        called = package.compile("kernels.py:double", args=args, form=form)
+        (out,) = package.run("kernels.py:double", [numbers(3, 4)], args=args, form=form)
+        assert np.array_equal(out, 2 * numbers(3, 4))
+        made.append(called.module)
+    assert made[0] == made[2] and made[1] == made[3]
+    with pytest.raises(NccError, match=r"NCC294 .*travels as 'json'; there are bir and klir"):
+        package.compile("kernels.py:double", args=args, form="json")
+
+
+def test_a_place_that_cannot_be_kept_is_told(monkeypatch):
+    def kernel(a):
+        out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+        t = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf, address=(0, 64))
+        narrow = [
+            nl.ndarray(a.shape, nl.bfloat16, buffer=nl.psum, address=(0, 8 * n)) for n in range(2)
+        ]
+        nisa.dma_copy(t, a)
+        for one in narrow:
+            nisa.tensor_copy(one, t)
+            nisa.tensor_copy(t, one)
+        nisa.dma_copy(out, t)
+        return out
+
+    with pytest.warns(UserWarning, match="NCC326 .* is placed anew, not at .0, 0.: an element"):
+        assert np.array_equal(nki.jit(kernel)(numbers(3, 4)), numbers(3, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nki.simulate(nki.jit(kernel))(numbers(3, 4))
+        compiler.force_auto_alloc(nki.jit(kernel))(numbers(3, 4))
+
+    @nki.jit
+    def two(a):
+        out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+        half = nl.ds(2 * nl.program_id(0), 2)
+        t = nl.ndarray((2, 4), a.dtype, buffer=nl.sbuf, address=(0, 64))
+        nisa.dma_copy(t, a[half])
+        nisa.dma_copy(out[half], t)
+        return out
+
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")
+    with pytest.warns(UserWarning, match="core 1's place is the first core's on trn1"):
+        assert np.array_equal(two[2](numbers(4, 4)), numbers(4, 4))
 
 
 def test_a_schedule_adds_edges_and_changes_no_result(how):

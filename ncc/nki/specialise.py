@@ -13,7 +13,7 @@ from ncc.errors import Place, nearest
 from ncc.ir.core import Origin
 from ncc.ir.kernel import Access, DeviceFor, DeviceWhile, Kernel, Rows, Scalar, Statement, ops_of
 from ncc.ir.kernel_ops import OPS
-from ncc.nki import unwritten
+from ncc.nki import placed, unwritten
 from ncc.nki.arguments import ArraySpec, walked
 from ncc.nki.binding import Bound, name_of, place_of
 from ncc.nki.dtypes import Dtype
@@ -116,6 +116,8 @@ def specialised(
     warned(said for run in runs for said in run.trace.warnings)
     found = _together(runs, bound, target, place, options.form)
     warned(unwritten.sentences(found.kernels, simulated))
+    if not simulated:
+        warned(placed.sentences(found.kernels, target))
     return found
 
 
