@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 
 WORD = 1 << 32
+COUNT = 62  # registers of a program: an engine has 64, and two are the encoder's
 
 _OPS: dict[str, Callable[[int, int], int]] = {
     "bypass": lambda a, b: a,

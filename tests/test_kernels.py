@@ -466,7 +466,6 @@ CASES = (
             "control.sum_of_first",
             lambda rng, n=n: [*normal((5, 128, 40))(rng), np.array([[n]], np.int32)],
             lambda x, n: x[: int(n[0, 0])].sum(0),
-            refused="NCC398",
         )
         for n in (1, 4)
     ),
@@ -475,7 +474,6 @@ CASES = (
         lambda rng: [*normal((100, 40))(rng), np.array([[3]], np.int32)],
         lambda x, n: x / 8,
         0.0,
-        refused="NCC398",
     ),
     *(
         Case(

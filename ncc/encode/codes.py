@@ -171,6 +171,7 @@ WAIT_EVENT = {
     0x0F: "clear-then-set",
 }
 WAIT_GE, WAIT_GE_REG = 0x05, 0x85
+WAIT_EVENT_CLEAR, EVENT_SET = 0x07, 0x11
 UPDATE_INC, UPDATE_DEC, UPDATE_ADD, UPDATE_SUB, UPDATE_SET = 0x13, 0x14, 0x15, 0x17, 0x19
 
 # gen2: xbus_sel that goes with a column group; 8 alone does not work there

@@ -10,6 +10,7 @@ from ncc.encode.operands import Operands
 from ncc.errors import NccError
 from ncc.ir.bir import Inst
 from ncc.ir.bir_opcodes import key
+from ncc.ir.isa import Band
 from ncc.target import Target
 
 Fields = tuple[tuple[str, Any], ...]
@@ -27,8 +28,16 @@ class Context:
         self.registers: dict[str, int] = {}
 
     def register(self, name: str) -> int:
-        """The number of a register: they count up in the order in which the program names them."""
+        """The number of a register: its name says it from alloc-regs on. Before, they count up in
+        the order in which the program names them."""
+        if name[0] == "r" and name[1:].isdecimal():
+            return int(name[1:])
         return self.registers.setdefault(name, len(self.registers))
+
+
+def banded(band: Band) -> Fields:
+    """The fields of a record with nothing but an event band of its own."""
+    return (("band", band),)
 
 
 def fields(**values: Any) -> Fields:

@@ -16,10 +16,13 @@ from ncc.encode import (
     records_select,
     records_vector,
 )
-from ncc.encode.record_parts import Context, Encoder, Fields, Record, fields
+from ncc.encode.codes import EVENT_SET, UPDATE_INC, WAIT_EVENT_CLEAR, WAIT_GE
+from ncc.encode.record_parts import Context, Encoder, Fields, Record, banded, fields
 from ncc.ir.bir import Inst
 from ncc.ir.bir_opcodes import key
-from ncc.ir.isa import At
+from ncc.ir.isa import STREAMS, At, Band
+
+MET = 16  # the counter of those who came, and the first event; below are engines and queues
 
 __all__ = ["ENCODERS", "Context", "Encoder", "Record"]
 
@@ -42,6 +45,25 @@ def core_barrier(ctx: Context, inst: Inst) -> list[Record]:
     return [("CoreBarrier", fields(index=key(inst, "id"), src=At("sb", 0, 0)))]
 
 
+def meeting(ctx: Context, inst: Inst) -> list[Record]:
+    """The first of the engines clears the counters when all have come, and lets the others go."""
+    engines: tuple[str, ...] = key(inst, "engines")
+    leader, *others = engines
+    come: Record = ("Drain", banded(Band(update=(UPDATE_INC, MET))))
+    if inst.engine != leader:
+        wait = Band(wait=(WAIT_EVENT_CLEAR, MET + STREAMS.index(inst.engine)))
+        return [come, ("Nop", banded(wait))]
+    all_came: Record = (
+        "EventSemaphore",
+        banded(Band(wait=(WAIT_GE, MET), value=len(engines))),
+    )
+    clear: Record = ("EventSemaphoreRangeClear", fields(mode=1, last=MET))
+    go: list[Record] = [
+        ("Nop", banded(Band(update=(EVENT_SET, MET + STREAMS.index(other))))) for other in others
+    ]
+    return [come, all_came, clear, *go]
+
+
 def nop(ctx: Context, inst: Inst) -> list[Record]:
     return [("Nop", ())]
 
@@ -57,6 +79,7 @@ ENCODERS: dict[str, Encoder] = {
     **records_control.ENCODERS,
     "EventSemaphore": event_semaphore,
     "CoreBarrier": core_barrier,
+    "AllEngineBarrier": meeting,
     "Exit": leave,
     "NoOp": nop,
 }

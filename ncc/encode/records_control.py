@@ -23,11 +23,11 @@ from ncc.ir.bir import Ap, Imm, Inst, Operand, Reg
 from ncc.ir.bir_opcodes import key
 from ncc.ir.data import size_of
 from ncc.ir.isa import At
-from ncc.numerics_registers import NEGATED
+from ncc.numerics_registers import COUNT, NEGATED
 
 COMPARE = {"LT": 1, "LE": 2, "EQ": 3, "NE": 4, "GE": 5, "GT": 6}
 WITH_REGISTER = 8  # added to the code of a comparison
-SCRATCH = 62  # a register for immediates where a record takes none
+SCRATCH = COUNT  # a register for immediates where a record takes none
 RELATIVE = 3  # target_mode
 INT = DTYPE["int32"]
 TARGET = "target"

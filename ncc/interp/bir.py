@@ -103,6 +103,8 @@ class Interpreter:
                     for body in inst.blocks:
                         self.block(body, env)
                 env.pop(name, None)
+            elif inst.blocks:
+                bir_control.region(self, inst, env)
             else:
                 self.step(inst, env)
 

@@ -5,6 +5,7 @@ An instruction on engine ALL stands for one on every engine, so that it writes e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,31 @@ def save(m: Interpreter, inst: Inst, ins: list[Any], out: Any, env: Env) -> None
     bits = np.array([value(m, inst, inst.ins[0]) & 0xFFFFFFFF], np.uint64).astype(np.uint32)
     out.values[...] = bits.view(out.values.dtype).reshape(out.values.shape)
     m.mark(inst, out, [])
+
+
+def region(m: Interpreter, inst: Inst, env: Env) -> None:
+    """A loop of the machine, as often as its registers say."""
+    turns = counted(m, inst) if inst.opcode == "DynamicForLoop" else again(m, inst)
+    for number in turns:
+        if number > LIMIT:
+            raise fault(inst, f"{inst.name} does not end: it has turned {LIMIT} times")
+        for block in inst.blocks:
+            m.block(block, env)
+
+
+def counted(m: Interpreter, inst: Inst) -> Iterator[int]:
+    low, high = (value(m, inst, x) for x in inst.ins)
+    for number, at in enumerate(range(low, high, key(inst, "step"))):
+        write(m, inst, at)
+        yield number
+
+
+def again(m: Interpreter, inst: Inst) -> Iterator[int]:
+    """Turns of a DoWhile; its condition is asked before each, or with `is_do_while` after each."""
+    number = 0
+    while (number == 0 and key(inst, "is_do_while")) or value(m, inst, inst.ins[0]):
+        yield number
+        number += 1
 
 
 def taken(m: Interpreter, inst: Inst) -> str | None:

@@ -234,11 +234,18 @@ class Module:
 
 
 def with_insts(module: Module, insts: tuple[Inst, ...], **changes: Any) -> Module:
-    """The same straight-line module (one function, one block) with other instructions.
+    """The same module with other instructions in its first function, all blocks in one line.
 
     `changes` are fields of the function, such as `sets=`.
     """
+    from ncc.ir.bir_loops import parted
+
     func = module.functions[0]
-    block = Block(func.blocks[0].name, insts)
-    func = attrs.evolve(func, blocks=(block, *func.blocks[1:]), **changes)
+    func = attrs.evolve(func, blocks=parted(func, insts), **changes)
+    return attrs.evolve(module, functions=(func, *module.functions[1:]))
+
+
+def with_sets(module: Module, sets: tuple[LocSet, ...]) -> Module:
+    """The same module with other sets in its first function."""
+    func = attrs.evolve(module.functions[0], sets=sets)
     return attrs.evolve(module, functions=(func, *module.functions[1:]))

@@ -16,6 +16,7 @@ from ncc.ir.bir import Ap, Block, Inst, LocSet, Module, SymAp, Tile
 from ncc.ir.bir_inst_laws import NOTHING, inst_faults, placement_key
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.ir.bir_patterns import elements, loc_dims
+from ncc.ir.bir_walk import all_insts
 from ncc.ir.core import Law
 from ncc.ir.data import DTYPES, size_of
 from ncc.ir.partitions import too_many
@@ -27,15 +28,6 @@ KINDS = (
     *("ExternalOutputParameter", "Const", "Internal", "Pointer", "InternalInterface"),
 )
 MEMORIES = ("DRAM", "SB", "PSUM")
-
-
-def all_insts(blocks: tuple[Block, ...]) -> Iterator[Inst]:
-    """Every instruction in order, those of a region after it."""
-    for block in blocks:
-        for inst in block.insts:
-            yield inst
-            if inst.blocks:
-                yield from all_insts(inst.blocks)
 
 
 def nodes(module: Module) -> Iterator[Inst | LocSet]:

@@ -12,12 +12,13 @@ from typing import Any
 
 from ncc.errors import NccError, Place
 from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module
+from ncc.ir.bir_loops import line, lives
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.ir.core import Law
 from ncc.ir.data import size_of
 from ncc.ir.dma_patterns import WIDE, dma_error, is_transposing
 from ncc.ir.engine_patterns import complaints, may_start
-from ncc.ir.intervals import has_life, spans
+from ncc.ir.intervals import has_life
 from ncc.ir.locations import Owned, owners
 from ncc.ir.redefinitions import versions
 from ncc.target import TARGETS, Target
@@ -27,8 +28,8 @@ PAGE = 4096
 
 def each_value_has_its_location(module: Module, target: Target) -> Iterator[NccError]:
     """No location is written over after somebody read it, except rings and open sums."""
-    insts = module.main.blocks[0].insts
-    for name, found in versions(module.main.sets, insts).items():
+    insts = line(module.main)
+    for name, found in versions(module.main).items():
         again = insts[found[1].writes[0]]
         said = f"writes {name} over a value that {insts[found[0].reads[0]].name} reads"
         yield NccError("NCC526", said, again.origin.place(again.name))
@@ -92,7 +93,7 @@ def the_runtime_has_its_region(module: Module, target: Target) -> Iterator[NccEr
 
 def live_ranges_are_measured(module: Module, target: Target) -> Iterator[NccError]:
     """`Loc.live` is the first and the last instruction that touches the location."""
-    found = spans(module.main.blocks[0].insts)
+    found = lives(module.main).spans
     for name, (of, loc) in owners(module.main.sets).items():
         live = found.get(name) if has_life(of, loc) else None
         if live != loc.live:
@@ -193,7 +194,7 @@ def sums_are_aligned(module: Module, target: Target) -> Iterator[NccError]:
 def tiles_are_aligned(module: Module, target: Target) -> Iterator[NccError]:
     """A placed SBUF tile starts at a legal partition and byte, and ends inside the budget."""
     wide: set[str] = set()
-    for inst in module.main.blocks[0].insts:
+    for inst in line(module.main):
         if inst.opcode == "DMACopy" and is_transposing(inst):
             wide.update(x.loc for x in inst.outs if type(x) is Ap)
     for of, loc in _alive(module, "SB"):
@@ -240,7 +241,7 @@ def _sets(module: Module) -> tuple[object, ...]:
 
 
 def _sets_and_insts(module: Module) -> tuple[object, ...]:
-    return module.main.sets, module.main.blocks[0].insts
+    return module.main.sets, *[block.insts for block in module.main.blocks]
 
 
 FACTS: tuple[Law, ...] = (

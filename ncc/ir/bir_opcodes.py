@@ -125,7 +125,7 @@ OPCODES: dict[str, Row] = {
     "GroupResetSemaphores": _row(
         14, "*", keys={"mode": "SemaphoreZero", "sema_group": 0}, family="sync"
     ),
-    "AllEngineBarrier": _row(15, "*", family="sync"),
+    "AllEngineBarrier": _row(15, "*", keys={"engines": ()}, family="sync"),
     "Drain": _row(16, "*", keys={"is_reset_sema": False}, family="sync"),
     "Halt": _row(17, "*", family="sync"),
     "DMA": _row(18, "Q", "SD*", "SD*", DMA, family="dma", abstract=True),
@@ -317,7 +317,7 @@ OPCODES: dict[str, Row] = {
         104, "G", "S", "S", {"index_offset": 0, "padding_val": -1}, free=3, level=30
     ),
     "Loop": _row(105, "", family="region"),
-    "DynamicForLoop": _row(106, "", family="region"),
+    "DynamicForLoop": _row(106, "", "IR IR", "R", {"step": 1}, family="region"),
     "DMABlock": _row(107, "Q", keys=BLOCK, family="region"),
     "DoWhile": _row(108, "", "R*", "", {"cond": "", "is_do_while": False}, family="region"),
     "TongaReduceMacroSymbolic": _row(

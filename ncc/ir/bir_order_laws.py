@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ncc.errors import NccError
 from ncc.ir.bir import Inst, Module
 from ncc.ir.bir_keys import ACCUMULATE, START, STOP
+from ncc.ir.bir_loops import crossing, line
 from ncc.ir.clocks import (
     DMAS,
     ENGINES,
@@ -38,7 +39,19 @@ from ncc.target import Target
 
 
 def _insts(module: Module) -> tuple[Inst, ...]:
-    return module.functions[0].blocks[0].insts
+    return line(module.functions[0])
+
+
+def _each_block(
+    check: Callable[[Module, tuple[Inst, ...], int], Iterator[NccError]],
+) -> Callable[[Module, Target], Iterator[NccError]]:
+    """A check of every block on its own: at a border all engines meet."""
+
+    def whole(module: Module, target: Target) -> Iterator[NccError]:
+        for number, block in enumerate(module.functions[0].blocks):
+            yield from check(module, block.insts, number)
+
+    return whole
 
 
 def _wrong(code: str, inst: Inst, said: str, hint: str = "") -> NccError:
@@ -68,9 +81,11 @@ def every_engine_is_named(inst: Any, module: Module, target: Target) -> Iterator
         yield _wrong("NCC607", inst, said)
 
 
-def edges_cover_conflicts(module: Module, target: Target) -> Iterator[NccError]:
+@_each_block
+def edges_cover_conflicts(
+    module: Module, insts: tuple[Inst, ...], number: int
+) -> Iterator[NccError]:
     """Of two accesses to one byte, one of them a write, edges or one stream order the pair."""
-    insts = _insts(module)
     footprints = Footprints(module)
     accesses = footprints.all(insts)
     names = {inst.name: n for n, inst in enumerate(insts)}
@@ -147,11 +162,18 @@ class _Cells:
             self.banks[bank] = [*kept, (rect, state, name)]
 
 
-def accumulation_flags_are_set(module: Module, target: Target) -> Iterator[NccError]:
+@_each_block
+def accumulation_flags_are_set(
+    module: Module, insts: tuple[Inst, ...], number: int
+) -> Iterator[NccError]:
     """START, ACCUMULATE and STOP stand so that every group adds up and nobody's value is wiped."""
     footprints = Footprints(module)
     cells = _Cells()
-    for inst in _insts(module):
+    for name in sorted(crossing(module.functions[0], number, "PSUM")):
+        _, loc, _, _ = footprints.places.found[name]
+        rows, columns = loc.base + loc.dims[0], loc.addr + loc.dims[1]
+        cells.put(Rect(PSUM, loc.base, rows, loc.addr, columns), "closed", "an earlier block")
+    for inst in insts:
         reads, writes = footprints.places.touched(inst)
         for rect in reads:
             if rect.plane == PSUM:
@@ -209,9 +231,9 @@ def _flags_read(module: Module) -> tuple[Any, ...]:
     return (*read, module.functions[0].sets)
 
 
-def waits_cover_edges(module: Module, target: Target) -> Iterator[NccError]:
+@_each_block
+def waits_cover_edges(module: Module, insts: tuple[Inst, ...], number: int) -> Iterator[NccError]:
     """Order within streams and waits say everything that the edges say, and no wait hangs."""
-    insts = _insts(module)
     clocks = Clocks()
     names: dict[str, int] = {}
     places: list[tuple[int, int]] = []

@@ -13,10 +13,12 @@ import attrs
 
 from ncc.errors import NccError
 from ncc.ir.act_tables import SETS, WIRED
-from ncc.ir.bir import Inst, Module
+from ncc.ir.bir import Inst, Module, Reg
+from ncc.ir.bir_loops import line
 from ncc.ir.core import Law
 from ncc.ir.footprints import (
     Footprints,
+    Places,
     Rect,
     column_group,
     group_code,
@@ -24,11 +26,12 @@ from ncc.ir.footprints import (
     meets,
     share_cells,
 )
+from ncc.numerics_registers import COUNT
 from ncc.target import Target
 
 
 def _insts(module: Module) -> tuple[Inst, ...]:
-    return module.functions[0].blocks[0].insts
+    return line(module.functions[0])
 
 
 def _wrong(code: str, inst: Inst, said: str, hint: str = "") -> NccError:
@@ -49,8 +52,13 @@ def every_stream_ends(module: Module, target: Target) -> Iterator[NccError]:
 
 def functions_have_tables(module: Module, target: Target) -> Iterator[NccError]:
     """The table set that is loaded holds the function of each Activation."""
+    for block in module.functions[0].blocks:
+        yield from _tables(block.insts)
+
+
+def _tables(insts: tuple[Inst, ...]) -> Iterator[NccError]:
     loaded = -1
-    for inst in _insts(module):
+    for inst in insts:
         if inst.opcode == "LoadActFuncSet":
             loaded = int(key_of(inst, "act_func_set_id", 0))
         if inst.opcode != "Activation" or (func := key_of(inst, "func", "")) in WIRED:
@@ -76,6 +84,11 @@ def warm_weights_are_held(module: Module, target: Target) -> Iterator[NccError]:
     if not any(key_of(i, "weights_loaded", False) for i in insts if i.opcode == "Matmult"):
         return
     places = Footprints(module).places
+    for block in module.functions[0].blocks:
+        yield from _warm(block.insts, places)
+
+
+def _warm(insts: tuple[Inst, ...], places: Places) -> Iterator[NccError]:
     held: dict[tuple[int, int], _Held] = {}
     for n, inst in enumerate(insts):
         if inst.opcode != "Matmult":
@@ -99,6 +112,18 @@ def warm_weights_are_held(module: Module, target: Target) -> Iterator[NccError]:
         own.seen = n
 
 
+def registers_are_numbered(inst: Any, module: Module, target: Target) -> Iterator[NccError]:
+    """A register's name is its number, which a program may use."""
+    if type(inst) is not Inst:
+        return
+    for x in (*inst.outs, *inst.ins):
+        if isinstance(x, Reg) and x.name not in NUMBERED:
+            yield _wrong("NCC623", inst, f"names the register {x.name}, which has no number")
+
+
+NUMBERED = frozenset(f"r{n}" for n in range(COUNT))
+
+
 def _engines_read(module: Module) -> tuple[Any, ...]:
     return tuple([inst.engine for inst in _insts(module)])
 
@@ -112,4 +137,5 @@ FACTS: tuple[Law, ...] = (
     Law("every_stream_ends", every_stream_ends, reads=_engines_read),
     Law("functions_have_tables", functions_have_tables, reads=_keys_read),
     Law("warm_weights_are_held", warm_weights_are_held),
+    Law("registers_are_numbered", registers_are_numbered, node=True),
 )

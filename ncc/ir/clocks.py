@@ -22,7 +22,12 @@ UNITS = {unit: n for n, unit in enumerate(SEMAPHORES)}
 DMAS = frozenset(
     ("Load", "Save", "DMACopy", "IndirectLoad", "IndirectSave", "IndirectSaveAccumulate")
 )
-SILENT = frozenset(("Exit", "EventSemaphore", "LoadActFuncSet"))  # they bump no counter
+SILENT = frozenset(
+    (
+        *("Exit", "EventSemaphore", "LoadActFuncSet"),
+        *("AllEngineBarrier", "CompareAndBranch", "UnconditionalBranch"),
+    )
+)  # they bump no counter
 WAITS = {"EventSemaphore": 2}  # how many a record holds; 1 elsewhere (ISA reference 1.3)
 
 Clock = list[int]

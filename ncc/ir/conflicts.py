@@ -10,13 +10,24 @@ then has edges to both, so such an edge orders nothing new and costs no wait.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from ncc.ir.bir import Module, with_insts
 from ncc.ir.bir_change import with_deps
+from ncc.ir.bir_loops import line
 from ncc.ir.core import unchanged
-from ncc.ir.footprints import DRAM, FLAT, Access, Holes, Places, Rect, runs_meet, same_bytes
+from ncc.ir.footprints import (
+    DRAM,
+    FLAT,
+    Access,
+    Footprints,
+    Holes,
+    Places,
+    Rect,
+    runs_meet,
+    same_bytes,
+)
 
 MANY = 16  # readers of the same bytes, from which on it pays to cut off what is written over
 # rank of a kind of edge: the stronger one stays where a pair has two reasons
@@ -216,11 +227,24 @@ def clashes(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
     return result
 
 
+def each_block(
+    module: Module, find: Callable[[Sequence[Access], Places], list[dict[int, str]]]
+) -> list[dict[int, str]]:
+    """What `find` says of each block, numbered along the line: at a border all engines meet."""
+    footprints = Footprints(module)
+    found: list[dict[int, str]] = []
+    for block in module.main.blocks:
+        start = len(found)
+        mine = find(footprints.all(block.insts), footprints.places)
+        found += [{who + start: kind for who, kind in x.items()} for x in mine] if start else mine
+    return found
+
+
 def with_edges(
     module: Module, found: Sequence[dict[int, str]], kept: Collection[str], by: str
 ) -> Module:
     """The module with the edges `found`, and of those it has the ones of a kind in `kept`."""
-    insts = module.main.blocks[0].insts
+    insts = line(module.main)
     number = {inst.name: n for n, inst in enumerate(insts)}
     names = [inst.name for inst in insts]
     new = list(insts)

@@ -1,4 +1,4 @@
-"""Time on a straight line: an instruction's position is the moment, a live range is closed."""
+"""Time in a line of instructions: a position is the moment, a live range is closed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from ncc.ir.bir import Ap, Inst, Loc, LocSet
+from ncc.ir.bir import Ap, Function, Inst, Loc, LocSet, Module, with_sets
+from ncc.ir.bir_loops import lives
 from ncc.ir.locations import with_locs
 
 Span = tuple[int, int]
@@ -35,9 +36,9 @@ def has_life(owner: LocSet, loc: Loc) -> bool:
     return not loc.runtime_reserved and (loc.type != "DRAM" or owner.kind == "Internal")
 
 
-def with_live(sets: tuple[LocSet, ...], insts: Sequence[Inst]) -> tuple[LocSet, ...]:
-    """The sets with `Loc.live` as the instructions have it."""
-    found = spans(insts)
+def with_live(func: Function) -> tuple[LocSet, ...]:
+    """The function's sets with `Loc.live` as its instructions have it."""
+    sets, found = func.sets, lives(func).spans
     changed: dict[str, Loc] = {}
     for owner in sets:
         for loc in owner.locs:
@@ -45,6 +46,11 @@ def with_live(sets: tuple[LocSet, ...], insts: Sequence[Inst]) -> tuple[LocSet, 
             if live != loc.live:
                 changed[loc.name] = attrs.evolve(loc, live=live)
     return with_locs(sets, changed)
+
+
+def measured(module: Module) -> Module:
+    """The module with the live ranges that its instructions have."""
+    return with_sets(module, with_live(module.main))
 
 
 def peak(weighted: Iterable[tuple[int, int, int]]) -> tuple[int, int]:

@@ -99,6 +99,9 @@ def expansion(inst: Inst, module: Module) -> Expansion:
         streams.append([splice.inst(x) for x in func.blocks[0].insts if not ends(x)])
     if len(streams) == 1:
         return Expansion(placed, tuple(sets.values()), tuple(streams[0]))
+    for loop in (x for stream in streams for x in stream if x.blocks):
+        said = "turns as often as a register says; on one core only kernels of one core may"
+        raise fault("NCC398", loop, said, "launch the kernel on one core, or compile for trn2")
     own = [private(of) for of in sets.values()]
     return Expansion(placed, tuple(own), tuple(woven(inst, streams)))
 

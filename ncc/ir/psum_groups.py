@@ -11,6 +11,7 @@ import attrs
 
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module
+from ncc.ir.bir_loops import line
 from ncc.ir.footprints import (
     BANK,
     PSUM,
@@ -73,17 +74,41 @@ def banks(rect: Rect) -> range:
 
 
 class Groups:
-    """The values of a module's PSUM: `values` in order of their first instruction."""
+    """The values of PSUM in one block: `values` in order of their first instruction.
 
-    def __init__(self, module: Module) -> None:
+    Before it the locations in `crossing` hold something, and behind it somebody needs them.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        insts: tuple[Inst, ...] | None = None,
+        crossing: frozenset[str] = frozenset(),
+    ) -> None:
         self.footprints = Footprints(module)
         self.values: list[Value] = []
         self.began: dict[int, Value] = {}  # by number of the first instruction
         self._standing: dict[int, list[Value]] = {}  # by bank
         self._open: dict[Ap, Value] = {}  # groups that can still grow, by destination
         self._outs: dict[int, Ap] = {}  # of an open group's first instruction: its destination
-        for n, inst in enumerate(module.main.blocks[0].insts):
+        whose = self._enter(module, crossing)
+        for n, inst in enumerate(insts := line(module.main) if insts is None else insts):
             self._look(n, inst)
+        for value in self.values:  # what is left of it is needed behind the border
+            if any(meets(part, rect) for part in value.left for rect in whose):
+                value.last = len(insts)
+
+    def _enter(self, module: Module, crossing: frozenset[str]) -> list[Rect]:
+        """What stands there when a block begins: the locations that it shares with others."""
+        found: list[Rect] = []
+        for of in module.main.sets:
+            for loc in of.locs:
+                if loc.name in crossing and loc.type == "PSUM":
+                    rows, columns = (loc.base, loc.dims[0]), (loc.addr, loc.dims[1])
+                    rect = Rect(PSUM, rows[0], sum(rows), columns[0], sum(columns))
+                    found.append(rect)
+                    self._begin(Value(rect, loc.name, -1, -1))
+        return found
 
     def _look(self, n: int, inst: Inst) -> None:
         reads, writes = self.footprints.places.touched(inst)

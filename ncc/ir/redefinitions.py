@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import attrs
 
-from ncc.ir.bir import Ap, Inst, Loc, LocSet, Operand
+from ncc.ir.bir import Ap, Function, Inst, Loc, LocSet, Operand
+from ncc.ir.bir_loops import line, private
 from ncc.ir.locations import Box, Cover, Owned, adds_up, byte_box, fresh, keeps_old, owners
 
 Sets = tuple[LocSet, ...]
@@ -41,12 +42,14 @@ class Phase(Version):
         return not self.adds and (later is None or self.cover.holds(later))
 
 
-def versions(
-    sets: Sets, insts: Sequence[Inst], rings: Collection[str] = ()
-) -> dict[str, list[Version]]:
-    """The values of every location that holds more than one, in order; of `rings` too."""
-    owned = owners(sets)
+def versions(func: Function, rings: Collection[str] = ()) -> dict[str, list[Version]]:
+    """The values of every location that holds more than one, in order; of `rings` too. What a loop
+    carries from turn to turn is one value."""
+    insts, own = line(func), private(func)
+    owned = owners(func.sets)
     suspects = _rewritten(owned, insts, rings)
+    if own is not None:
+        suspects &= own
     if not suspects:
         return {}
     phases: dict[str, list[Phase]] = {name: [Phase()] for name in owned if name in suspects}
@@ -152,19 +155,20 @@ def cloned(owner: LocSet, loc: Loc, name: str, by: str) -> LocSet:
     )
 
 
-def without_rings(
-    sets: Sets, insts: Insts, rings: Collection[str], by: str
-) -> tuple[Sets, Insts] | None:
+def without_rings(func: Function, rings: Collection[str], by: str) -> tuple[Sets, Insts] | None:
     """The same with these rings given up: each of their values has a location of its own.
 
     That costs the order in which buffers take turns, and gives an allocator short lives instead
     of long ones. None where no ring holds a second value.
     """
-    found = versions(sets, insts, rings)
+    found = versions(func, rings)
     if not found:
         return None
-    plain = tuple(attrs.evolve(x, ring=False) if x.name in rings else x for x in sets)
-    return parted(plain, insts, found, by)
+    gone = set(rings)
+    if len(func.blocks) > 1:  # one whose turns a loop shares stays as it is
+        gone = {x.name for x in func.sets if any(loc.name in found for loc in x.locs)} & gone
+    plain = tuple(attrs.evolve(x, ring=False) if x.name in gone else x for x in func.sets)
+    return parted(plain, line(func), found, by)
 
 
 def _renamed(

@@ -9,6 +9,7 @@ import attrs
 from ncc.errors import NccError
 from ncc.ir.allocators import allocate
 from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module
+from ncc.ir.bir_loops import line
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.ir.colouring import INFINITE, Bands, Colouring, Node
 from ncc.ir.dma_patterns import WIDE, is_transposing
@@ -29,7 +30,7 @@ def rectangles(
     `kept` must not be spilled. `again` places all from the start, else what has a place keeps it.
     """
     func = module.main
-    insts = func.blocks[0].insts
+    insts = line(func)
     owned = owners(func.sets)
     wide = _transposed(insts)
     low = [n for n, (_, loc) in owned.items() if loc.type == "SB" and loc.dims[0] <= 64]
@@ -130,7 +131,7 @@ def too_much(
     `roots` says of a copy that an earlier round made which tile of the program it is.
     """
     owned = owners(module.main.sets)
-    insts = module.main.blocks[0].insts
+    insts = line(module.main)
     lost = next(n for n in nodes if n.name == out)
     near = [n for n in nodes if n.lo <= lost.hi and n.hi >= lost.lo]
     most, when = peak(

@@ -9,11 +9,13 @@ and then each of its instructions has a copy of its own.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
 import attrs
 
-from ncc.ir.bir import SHARED, Ap, Inst, Loc, LocSet, Module, Operand
+from ncc.ir.bir import SHARED, Ap, Function, Inst, Loc, LocSet, Module, Operand
+from ncc.ir.bir_loops import joined, line, private, spans_of_blocks
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.ir.bir_patterns import canonical
 from ncc.ir.data import size_of
@@ -61,15 +63,20 @@ class Spiller:
         self.times: dict[str, int] = {}  # how often each was spilled
         self.homes: dict[str, str] = {}  # of a tile: the DRAM location of its value, or
         self.fills: dict[str, Insts] = {}  # the loads that bring it back
+        self.borders: list[int] = []  # where blocks begin
+        self.shared: set[str] = set()  # tiles that a loop carries, or several blocks touch
         self.short: set[str] = set()  # tiles with uses so few that no copy could be shorter
         self.reloads = 0
         self.locs = set(owners(module.main.sets))
-        self.labels = {inst.name for inst in module.main.blocks[0].insts}
+        self.labels = {inst.name for inst in line(module.main)}
 
-    def spill(self, names: Collection[str], sets: Sets, insts: Insts) -> tuple[Sets, Insts]:
+    def spill(self, names: Collection[str], func: Function) -> tuple[Sets, Insts]:
         """Sets and instructions with these tiles spilled."""
+        sets, insts, own = func.sets, line(func), private(func)
         owned = owners(sets)
         edit = Edit()
+        self.borders = [first for first, _ in spans_of_blocks(func)][1:]
+        self.shared = set() if own is None else set(names) - own
         for name, uses in touches(names, insts).items():
             self.one(name, owned, insts, uses, edit)
         return (*sets, *edit.sets), self.edited(insts, edit)
@@ -93,7 +100,10 @@ class Spiller:
         root = self.roots[name]
         written = self.drop_moves(name, loc, insts, uses, edit) if again else None
         uses = [at for at in uses if at not in edit.gone]
-        groups = grouped(name, loc, insts, uses, NEAR[min(times, 2)])
+        groups = grouped(name, loc, insts, uses, NEAR[min(times, 2)], self.borders)
+        shared = name in self.shared
+        for group in groups if shared else ():  # an earlier turn may have written it
+            written = joined(written, group.writes) if group.writes else written
         mine = ""
         for group in groups:
             if root in self.fills and not group.reads:  # a load whose readers load for themselves
@@ -107,7 +117,7 @@ class Spiller:
             if need := needed(group, written):
                 back = self.back(root, mine, need, owned[name], insts[first])
                 edit.before[first] = (*edit.before.get(first, ()), *back)
-            if group.writes and root in self.homes and (again or group is not groups[-1]):
+            if group.writes and root in self.homes and (again or shared or group is not groups[-1]):
                 out = self.out(root, mine, group.writes, owned[name], insts[last])
                 edit.after[last] = (*edit.after.get(last, ()), *out)
             if group.writes:
@@ -193,11 +203,14 @@ def touches(names: Collection[str], insts: Insts) -> dict[str, list[int]]:
     return found
 
 
-def grouped(name: str, loc: Loc, insts: Insts, uses: list[int], near: int) -> list[Group]:
-    """The uses of a tile, parted where they are further than `near` from each other."""
+def grouped(
+    name: str, loc: Loc, insts: Insts, uses: list[int], near: int, borders: Sequence[int] = ()
+) -> list[Group]:
+    """The uses of a tile, parted at borders and where they are further than `near` apart."""
     groups: list[Group] = []
     for at in uses:
-        if not groups or at - groups[-1].at[-1] > near:
+        last = groups[-1].at[-1] if groups else -near - 1
+        if at - last > near or bisect_right(borders, at) != bisect_right(borders, last):
             groups.append(Group())
         group = groups[-1]
         group.at.append(at)

@@ -56,6 +56,7 @@ PIPELINE: tuple[str, ...] = (
     "bir.lnc_split",  # before kernels are opened: each core takes its own body of a kernel
     "bir.translate_nki",
     "bir.inline_kernels",
+    "bir.lower_branches",  # from here on there are blocks, each a straight line
     "bir.bind_memlocs",
     "bir.finalize_insts",
     "bir.lower_ac",
@@ -88,6 +89,7 @@ PIPELINE: tuple[str, ...] = (
     "bir.alloc_sems",
     "bir.load_act_tables",
     "bir.drop_warm_loads",  # after everything that moves an instruction or writes SBUF
+    "bir.alloc_regs",
     # bytes
     "output.encode",
     "output.pack",

@@ -80,6 +80,14 @@ def _last(sets: str, *lines: str) -> str:
     return _stage("drop-warm-loads", facts, sets, *lines)
 
 
+def _many(count: int) -> tuple[str, ...]:
+    """As many registers that are live together."""
+    names = [f"%v{n}:int32" for n in range(count)]
+    moves = [f"m{n} = RegisterMove SP {x} <- {n}:int32 update SP+1(4)" for n, x in enumerate(names)]
+    uses = [f"RegisterAlu SP {names[0]} <- {names[0]} {x} op=add update SP+1(4)" for x in names]
+    return (*moves, *(f"u{n} = {use}" for n, use in enumerate(uses)), "x = Exit SP")
+
+
 QUEUE = "  queue qSP SP\n"
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -94,7 +102,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "NCC602",
         "an instruction on all engines",
-        "Only an Exit can stand on all engines; it becomes one for each.",
+        "What steers an engine (registers, branches, meetings, Exit) can stand on all of them; nothing else.",
         "Write the instruction once for each engine that takes part.",
         (),
         _bound("", "i0 = NoOp ALL"),
@@ -280,5 +288,20 @@ RULES: tuple[Rule, ...] = (
             f"i0 = Matmult PE {PRODUCT} accumulation_flag=3 update PE+1(0)",
             "x0 = Exit PE",
         ),
+    ),
+    Rule(
+        "NCC608",
+        "too many registers",
+        "What an engine holds in registers at one moment is at most 62 values.",
+        "Keep values that a loop only passes on in a tile, and load them where they are needed.",
+        (),
+        _last("", *_many(63)),
+        _last("", *_many(62)),
+    ),
+    Rule(
+        "NCC623",
+        "a register without a number",
+        "From alloc-regs on a register is called by its number, r0 to r61.",
+        "Let alloc-regs choose the number.",
     ),
 )

@@ -28,6 +28,7 @@ from ncc.sim.race import ENGINES, UNITS, Counter, Race, joined
 
 LIMIT = 1_000_000  # bundles, beside one pass over the program
 BRANCHES = frozenset(("CompareAndBranch",))
+CLEAR = "EventSemaphoreRangeClear"
 HOLDS: dict[int, Callable[[int, int], bool]] = {
     0x01: operator.eq,
     0x02: operator.lt,
@@ -215,7 +216,7 @@ class Core:
             case "CoreBarrier":
                 e.clock = list(self.meetings.known(barrier_of(bundle), e.came))
                 e.came = 0
-            case "EventSemaphoreRangeClear":
+            case op if op == CLEAR:
                 self._clear(f)
             case op:
                 effect(op)(e, f)
@@ -240,6 +241,7 @@ class Core:
             which = list(range(f.get("first", 0), f.get("last", 0) + 1))
         for i in which:
             self.semaphores[i] = 0
+            self.counters[i].cleared()
 
     # --- updates ----------------------------------------------------------------------------------
 
@@ -311,7 +313,7 @@ def barrier_of(bundle: Bundle) -> int:
 def _totals(streams: tuple[Stream, ...], counters: defaultdict[int, Counter]) -> None:
     """How much each writer raises each semaphore over the program, where that can be told."""
     ops = {b.op for s in streams for b in s.bundles}
-    loops, cleared = bool(ops & BRANCHES), "EventSemaphoreRangeClear" in ops
+    moves = bool(ops & {*BRANCHES, CLEAR})
     for number, stream in enumerate(streams):
         for bundle in stream.bundles:
             for mode, index, value, writer in _updates(bundle, number):
@@ -322,7 +324,7 @@ def _totals(streams: tuple[Stream, ...], counters: defaultdict[int, Counter]) ->
                 else:
                     counter.totals[writer] = counter.totals.get(writer, 0) + amount
     for counter in counters.values():
-        if cleared or (loops and len(counter.totals) > 1):
+        if moves and len(counter.totals) > 1:
             counter.static = False
 
 

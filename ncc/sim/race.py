@@ -216,6 +216,11 @@ class Counter:
         if not self.static:
             self.latest = joined(self.latest, clock)
 
+    def cleared(self) -> None:
+        """The counter counts from zero again; a wait from now on is for updates from now on."""
+        self.values.clear()
+        self.clocks.clear()
+
     def known(self, clock: Sequence[int], threshold: int) -> Sequence[int]:
         """`clock` after a wait for at least `threshold`."""
         if not self.static:

@@ -41,6 +41,7 @@ class Operands:
     """One kernel on its way down, the op at hand, and its operands."""
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
+        from ncc.ir.lower.device import plan
         from ncc.ir.lower.sets import bank_safe
 
         self.kernel, self.target = kernel, target
@@ -54,6 +55,8 @@ class Operands:
         self.env: dict[str, int | float] = {}  # registers whose value is known
         self.cells: dict[str, Walk] = {}  # registers that hold what an element on chip held
         self.suffix = ""
+        self.plan = plan(kernel)
+        self.around: list[list[Inst]] = []  # what stands around the loops that are open
         self.identities: dict[str, Walk] = {}
         self.op = KernelOp("", "", ())
         self.after: tuple[tuple[str, str], ...] = ()

@@ -7,11 +7,13 @@ where the kernel wants it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
 from ncc.ir.bir import Ap, Block, Function, Inst, Loc, LocSet, Module
+from ncc.ir.bir_walk import all_insts
 from ncc.ir.footprints import BANK
 from ncc.ir.psum_groups import Groups, Value
 from ncc.ir.psum_zeros import Zeros
@@ -36,19 +38,76 @@ def started(
     sets: Sequence[LocSet], insts: list[Inst], arch: str
 ) -> tuple[list[LocSet], list[Inst]]:
     """New sets, and the instructions in which every group can begin."""
-    more: list[LocSet] = []
-    if not any(inst.opcode == "Matmult" for inst in insts):
-        return more, insts
-    taken = {of.name for of in sets}
-    labels = {inst.name for inst in insts}
-    for _ in range(ROUNDS):
-        module = Module("k", arch, (function((*sets, *more), insts),))
-        asked = Asked(tuple(insts))
-        asked.flags(Groups(module))
-        if not asked.lost:
-            break
-        insts = moved(insts, asked.lost, more, taken, labels)
-    return more, insts
+    everything = list(all_insts((Block("", tuple(insts)),)))
+    if not any(inst.opcode == "Matmult" for inst in everything):
+        return [], insts
+    begun = Begun(sets, arch, everything)
+    return begun.more, begun.body(insts)
+
+
+class Begun:
+    """A kernel's straight runs of instructions, one after the other; a loop is a border of two."""
+
+    def __init__(self, sets: Sequence[LocSet], arch: str, everything: Sequence[Inst]) -> None:
+        self.sets, self.arch = sets, arch
+        self.more: list[LocSet] = []
+        self.taken = {of.name for of in sets}
+        self.labels = {inst.name for inst in everything}
+        self.uses = used(everything)
+
+    def body(self, insts: Sequence[Inst]) -> list[Inst]:
+        """The top of a kernel: what lies on both sides of a loop, or in it, crosses its borders."""
+        parts = list(runs(insts))
+        spans: dict[str, list[int]] = {}
+        for n, part in enumerate(parts):
+            for name in used(all_insts((Block("", tuple(part)),))):
+                spans.setdefault(name, []).append(n)
+        found: list[Inst] = []
+        for n, part in enumerate(parts):
+            near = frozenset(x for x, at in spans.items() if at[0] <= n <= at[-1])
+            found += self.part(part, near)
+        return found
+
+    def part(self, insts: Sequence[Inst], near: frozenset[str]) -> list[Inst]:
+        found: list[Inst] = []
+        for part in runs(insts):
+            if not part[0].blocks:
+                mine = used(part)
+                elsewhere = frozenset(x for x in near if self.uses[x] > mine[x])
+                found += self.run(list(part), elsewhere)
+                continue
+            blocks = tuple(Block(x.name, tuple(self.part(x.insts, near))) for x in part[0].blocks)
+            found.append(attrs.evolve(part[0], blocks=blocks))
+        return found
+
+    def run(self, insts: list[Inst], crossing: frozenset[str]) -> list[Inst]:
+        """One straight run; who cannot start in it gets a tile of its own."""
+        for _ in range(ROUNDS):
+            module = Module("k", self.arch, (function((*self.sets, *self.more), insts),))
+            asked = Asked(tuple(insts))
+            asked.flags(Groups(module, tuple(insts), crossing))
+            if not asked.lost:
+                break
+            insts = moved(insts, asked.lost, self.more, self.taken, self.labels)
+        return insts
+
+
+def runs(insts: Sequence[Inst]) -> Iterator[Sequence[Inst]]:
+    """The instructions parted into loops, each alone, and what stands between them."""
+    start = 0
+    for n, inst in enumerate(insts):
+        if inst.blocks:
+            if start < n:
+                yield insts[start:n]
+            yield insts[n : n + 1]
+            start = n + 1
+    if start < len(insts):
+        yield insts[start:]
+
+
+def used(insts: Iterable[Inst]) -> Counter[str]:
+    """How often each location is named."""
+    return Counter(x.loc for i in insts for x in (*i.ins, *i.outs) if isinstance(x, Ap))
 
 
 def function(sets: Sequence[LocSet], insts: list[Inst]) -> Function:

@@ -148,7 +148,9 @@ def exact(m: Lowering, out: Walk, a: Walk, b: Walk, op: str) -> None:
 def cell_of(m: Lowering, source: Reg | Access) -> Walk:
     """One number as an int32 in SBUF: what an element holds now, or what a register was given."""
     if isinstance(source, Reg):
-        found = m.cells.get(source.name)
+        from ncc.ir.lower.registers import cell
+
+        found = cell(m, source)
         if found is None:
             said = f"{m.op.op} begins at the register {source.name}"
             raise m.dynamic(said, m.op.origin)

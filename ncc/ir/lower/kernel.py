@@ -1,10 +1,9 @@
 """From a traced kernel to a BIR function: buffers become location sets, calls instructions.
 
-Every op has one function, found by its name in the tables of this folder; they
-share the `Lowering`, which knows the buffers, makes temporary tiles and collects instructions. What
-the machine does while it runs (loops with bounds that only it knows, moving starts) has no form
-here yet and is refused by name; a loop whose bounds are numbers is unrolled, and its register is a
-number in every access.
+Every op has one function, found by its name in the tables of this folder; they share the
+`Lowering`, which knows the buffers, makes temporary tiles and collects instructions. A loop whose
+bounds are numbers is unrolled, and its register is a number in every access; one whose bounds only
+the machine knows becomes a region (`ncc.ir.lower.device`).
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ncc.ir.bir import Ap, Block, Function, Imm, Inst, Operand
-from ncc.ir.kernel import Access, DeviceFor, DeviceWhile, Kernel, Reg, Statement
+from ncc.ir.bir_walk import all_insts
+from ncc.ir.kernel import Access, DeviceFor, Kernel, KernelOp, Reg, Statement
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.lower.base import ME, MOST_TURNS
+from ncc.ir.lower.device import begin, device_loop
 from ncc.ir.lower.make import Making
 from ncc.ir.lower.pieces import clash
 from ncc.target import Target
@@ -35,8 +36,10 @@ class Lowering(Making):
         from ncc.ir.lower.groups import started
         from ncc.ir.lower.sets import sets_of
 
+        begin(self)
         self.body(self.kernel.body)
-        used = {x.loc for i in self.insts for x in (*i.ins, *i.outs) if isinstance(x, Ap)}
+        every = all_insts((Block("", tuple(self.insts)),))
+        used = {x.loc for i in every for x in (*i.ins, *i.outs) if isinstance(x, Ap)}
         exits = Inst(self.label("exit"), "Exit", "ALL", origin=self.kernel.origin.by(ME))
         sets = (*sets_of(self.kernel, used, self.free_places), *self.temps)
         more, insts = started(sets, self.insts, self.target.arch)
@@ -49,12 +52,11 @@ class Lowering(Making):
         from ncc.ir.lower.ops import LOWER
 
         for one in body:
-            if isinstance(one, DeviceFor):
-                self.loop(one)
-            elif isinstance(one, DeviceWhile):
-                said = f"{one.name} turns until a register of the machine is 0"
-                raise self.dynamic(said, one.origin)
-            else:
+            if not isinstance(one, KernelOp) and one.name in self.plan.loops:
+                device_loop(self, one)
+            elif isinstance(one, DeviceFor):
+                self.unrolled(one)
+            elif isinstance(one, KernelOp):
                 self.op = one
                 self.after = tuple((self.last[x], "Ordered") for x in one.after if x in self.last)
                 begun = len(self.insts)
@@ -68,11 +70,9 @@ class Lowering(Making):
                 if len(self.insts) > begun:
                     self.last[one.name] = self.insts[-1].name
 
-    def loop(self, one: DeviceFor) -> None:
+    def unrolled(self, one: DeviceFor) -> None:
         """A loop between two numbers, one turn after the other."""
-        lower, upper = (self.number(x) for x in (one.lower, one.upper))
-        if lower is None or upper is None:
-            raise self.dynamic(f"{one.name} turns as often as a register says", one.origin)
+        lower, upper = (self.number(x) or 0 for x in (one.lower, one.upper))
         turns = range(lower, upper, one.step)
         if len(turns) > MOST_TURNS:
             said = f"{one.name} has {len(turns)} turns; at most {MOST_TURNS} are unrolled"

@@ -153,7 +153,10 @@ class Making(Pieces):
             walk = Walk(at, dtype, "SB", 128, 0, ((1, 128),), 0, 128)
             source = Ap(name, dtype, ((128, 128), (1, 128)))
             self.known.add(name)
+            inner = self.insts
+            self.insts = self.around[0] if self.around else inner  # before all loops
             self.emit("Load", "DMA", (walk.ap(),), (source,))
+            self.insts = inner
             self.identities[dtype] = walk
         return self.identities[dtype]
 

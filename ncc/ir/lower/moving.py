@@ -123,7 +123,9 @@ def put_back(m: Lowering, op: KernelOp, back: list[Back]) -> None:
 
 def column_of(m: Lowering, register: Reg, rows: int, dtype: str) -> Walk | None:
     """A register that an element on chip holds, as one number a partition; None if none does."""
-    cell = m.cells.get(register.name)
+    from ncc.ir.lower.registers import cell as cell_of
+
+    cell = cell_of(m, register)
     if cell is None:
         return None
     held = m.tile(rows, (1,), cell.dtype)

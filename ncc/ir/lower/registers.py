@@ -1,7 +1,8 @@
-"""Registers on a straight line: numbers that are known here, or elements on chip that hold them.
+"""Registers: numbers that are known here, elements on chip that hold them, or the machine's own.
 
-A loop whose bounds are numbers is unrolled, so a register is needed only for what memory holds. It
-then is a tile of one int32, and Pool's integer unit does its arithmetic.
+Without a loop of the machine a register is needed only for what memory holds. It then is a tile of
+one int32, and Pool's integer unit does its arithmetic. In a kernel with such a loop what is not
+known is in a register of every engine, and an element on chip is made of it where one is read.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
+from ncc.ir.bir import Imm, Operand
+from ncc.ir.bir import Reg as Register
+from ncc.ir.kernel import Access, Reg
 from ncc.ir.kernel import Imm as Number
-from ncc.ir.kernel import Reg
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.lower.dma import move
 
@@ -46,6 +50,14 @@ FLOATS: dict[str, Callable[[Value, Value], Value]] = {
     "minimum": min,
 }
 WORDS = ("int32", "uint32")
+# what the sequencers compute with registers, by its name there
+SEQUENCER = {
+    **{"add": "add", "subtract": "subtract", "multiply": "mult", "maximum": "max"},
+    **{"minimum": "min", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or"},
+    **{"bitwise_xor": "bitwise_xor", "left_shift": "logical_shift_left"},
+    **{"right_shift": "logical_shift_right", "equal": "is_equal", "not_equal": "not_equal"},
+    **{"greater": "is_gt", "greater_equal": "is_ge", "less": "is_lt", "less_equal": "is_le"},
+}
 # what Pool's integer unit has, by its name there
 POOL = {
     **{"add": "add", "subtract": "subtract", "multiply": "mult", "maximum": "max"},
@@ -62,34 +74,68 @@ def wrapped(value: Value, dtype: str) -> Value:
     return value - (1 << 32) if dtype.startswith("int") and value >> 31 else value
 
 
-def put(m: Lowering, value: Value | Walk) -> None:
-    """A register takes a number, or an element on chip that holds its value."""
+def named(register: Reg) -> Register:
+    """A register of the machine; one of floats holds their bits."""
+    return Register(register.name, "uint32" if register.dtype == "uint32" else "int32")
+
+
+def operand(value: Value | Reg, dtype: str) -> Operand:
+    if isinstance(value, Reg):
+        return named(value)
+    bits = int(np.array(value, np.float32).view(np.int32)) if "float" in dtype else int(value)
+    return Imm(bits, "int32")
+
+
+def cell(m: Lowering, register: Reg) -> Walk | None:
+    """The element on chip that holds what a register does; None where there is none."""
+    found = m.cells.get(register.name)
+    if found is None and m.plan.loops:
+        found = m.tile(1, (1,), "float32" if "float" in register.dtype else "int32")
+        m.emit("TensorSave", "Pool", (found.ap(),), (named(register),))
+    return found
+
+
+def put(m: Lowering, value: Value | Walk | Reg) -> None:
+    """A register takes a number, another register's value, or an element's on chip."""
     to = m.op.arg("dst")
     assert isinstance(to, Reg)
     m.env.pop(to.name, None)
     m.cells.pop(to.name, None)
-    if isinstance(value, Walk):
+    if isinstance(value, Reg) or to.name in m.plan.real:
+        if isinstance(value, Walk):
+            m.emit("TensorLoad", "ALL", (named(to),), (value.ap(),))
+        else:
+            m.emit("RegisterMove", "ALL", (named(to),), (operand(value, to.dtype),))
+    elif isinstance(value, Walk) and m.plan.loops:
+        m.emit("TensorLoad", "ALL", (named(to),), (value.ap(),))
+    elif isinstance(value, Walk):
         m.cells[to.name] = value
     else:
         m.env[to.name] = wrapped(value, to.dtype)
 
 
-def given(m: Lowering, role: str) -> Value | Walk:
+def given(m: Lowering, role: str) -> Value | Walk | Reg:
     """What an operand is: a number, or an element that holds it."""
     arg = m.op.arg(role)
     if isinstance(arg, Number):
         return arg.value
     if isinstance(arg, Reg) and arg.name in m.env:
         return m.env[arg.name]
+    if isinstance(arg, Reg) and m.plan.loops and arg.name in m.plan.written:
+        return arg
     if isinstance(arg, Reg):
         return m.cells.get(arg.name, 0)  # one that nothing was moved to holds 0
     raise m.dynamic(f"{m.op.op} reads {role} from memory", m.op.origin)
 
 
-def element(m: Lowering, value: Value | Walk) -> Walk:
+def element(m: Lowering, value: Value | Walk | Reg) -> Walk:
     """The same as an element on chip."""
     if isinstance(value, Walk):
         return value
+    if isinstance(value, Reg):
+        found = cell(m, value)
+        assert found is not None
+        return found
     held = m.tile(1, (1,), "int32")
     m.memset(held, int(value) & 0xFFFFFFFF)
     return held
@@ -104,6 +150,9 @@ def register_alu(m: Lowering) -> None:
     a, b = given(m, "a"), given(m, "b")
     if op not in ALU:
         raise m.dynamic(f"{m.op.op} applies {op} to registers", m.op.origin)
+    if isinstance(a, Reg) or isinstance(b, Reg):
+        sequenced(m, op, a, b)
+        return
     if not isinstance(a, Walk) and not isinstance(b, Walk):
         put(m, FLOATS[op](a, b) if op in FLOATS else ALU[op](int(a), int(b)))
         return
@@ -115,10 +164,37 @@ def register_alu(m: Lowering) -> None:
     put(m, held)
 
 
+def sequenced(m: Lowering, op: str, a: Value | Walk | Reg, b: Value | Walk | Reg) -> None:
+    """Arithmetic of the sequencers, every engine's on its own registers."""
+    to = m.op.arg("dst")
+    assert isinstance(to, Reg)
+    floats = any("float" in x.dtype for x in (a, b, to) if isinstance(x, Reg))
+    if floats or isinstance(a, Walk) or isinstance(b, Walk):
+        raise m.dynamic(f"{m.op.op} computes with floating-point numbers in registers", m.op.origin)
+    reads = tuple(operand(x, to.dtype) for x in (a, b))
+    m.emit("RegisterAlu", "ALL", (named(to),), reads, op=SEQUENCER[op])
+
+
+def chosen(m: Lowering) -> Walk:
+    """The element that is loaded; in DRAM its place may be in a register."""
+    from ncc.ir.lower.indirect import load, moves, table
+
+    op, source = m.op, m.op.arg("src")
+    if not isinstance(source, Access) or not moves(m, source):
+        return m.walk("src")
+    m.op = attrs.evolve(op, op="dma_copy", keys=(), engine="unknown")
+    found = load(m, table(m, source))
+    m.op = op
+    return found
+
+
 def register_load(m: Lowering) -> None:
     """The register is an element of its own, which takes what memory holds now."""
-    src, to = m.walk("src"), m.op.arg("dst")
+    src, to = chosen(m), m.op.arg("dst")
     real = isinstance(to, Reg) and "float" in to.dtype
+    if m.plan.loops and src.memory != "PSUM" and src.dtype in (("float32",) if real else WORDS):
+        put(m, src)
+        return
     held = m.tile(1, (1,), "float32" if real else "int32")
     if src.memory == "DRAM":
         same = m.tile(1, (1,), src.dtype)
@@ -136,6 +212,12 @@ def register_store(m: Lowering) -> None:
     from ncc.ir.lower.move import bits_of
 
     dst, value = m.walk("dst"), given(m, "src")
+    if isinstance(value, Reg):
+        same = ("float32",) if "float" in value.dtype else WORDS
+        if dst.memory != "PSUM" and m.wants(dst) in same:
+            m.emit("TensorSave", "SP", (dst.ap(),), (named(value),))
+            return
+        value = element(m, value)
     if not isinstance(value, Walk) and dst.memory != "DRAM":
         m.memset(dst, bits_of(value, m.wants(dst)))
         return

@@ -59,7 +59,7 @@ from __future__ import annotations
 
 import attrs
 
-from ncc.ir.bir import Loc, Module, with_insts
+from ncc.ir.bir import Loc, Module, with_sets
 from ncc.ir.intervals import first_gap
 from ncc.ir.locations import owners, with_locs
 from ncc.passes.base import define
@@ -89,7 +89,7 @@ def apply(module: Module, target: Target) -> Module:
         placed.append((first, last, start, start + size))
         changed[loc.name] = attrs.evolve(loc, addr=start, allocated=True)
     sets = with_locs(func.sets, changed)
-    return module if sets is func.sets else with_insts(module, func.blocks[0].insts, sets=sets)
+    return module if sets is func.sets else with_sets(module, sets)
 
 
 PASS = define(

@@ -59,9 +59,10 @@ import attrs
 
 from ncc.errors import NccError
 from ncc.ir.allocators import allocate
-from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand, with_insts
+from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand, with_insts, with_sets
+from ncc.ir.bir_loops import line, private
 from ncc.ir.colouring import INFINITE, Colouring, Node
-from ncc.ir.intervals import peak, with_live
+from ncc.ir.intervals import measured, peak
 from ncc.ir.locations import box_of, fresh, owners, row_of, with_locs
 from ncc.ir.redefinitions import without_rings
 from ncc.ir.sbuf_rectangles import at_line, table
@@ -92,17 +93,17 @@ def apply(module: Module, target: Target) -> Module:
 def unrung(module: Module) -> Module | None:
     """The module without its PSUM rings, whose values then take turns as there is room."""
     func = module.main
-    insts = func.blocks[0].insts
     rings = {x.name for x in func.sets if x.ring and x.memory == "PSUM"}
-    found = without_rings(func.sets, insts, rings, ME) if rings else None
-    return with_insts(module, found[1], sets=with_live(*found)) if found else None
+    found = without_rings(func, rings, ME) if rings else None
+    return measured(with_insts(module, found[1], sets=found[0])) if found else None
 
 
 def tiles(module: Module, target: Target) -> list[Node]:
     """The PSUM tiles that want banks, and those that a kernel has placed."""
     func = module.main
-    finished = sums(func.blocks[0].insts)
+    finished = sums(line(func))
     nodes: list[Node] = []
+    own = private(func)
     for name, (owner, loc) in owners(func.sets).items():
         if loc.type != "PSUM" or loc.live is None:
             continue
@@ -111,7 +112,8 @@ def tiles(module: Module, target: Target) -> list[Node]:
         banks = -(-(start + loc.dims[1]) // target.psum_bank_bytes)
         align = 1 << (banks - 1).bit_length()
         done, reads = finished.get(name, (-1, 0))
-        kept = owner.ring or owner.no_spill or loc.allocated or done < 0 or hi <= done + 1
+        kept = own is not None and name not in own
+        kept = kept or owner.ring or owner.no_spill or loc.allocated or done < 0 or hi <= done + 1
         cost = INFINITE if kept else float(ACCESS * banks * (reads + 1))
         fixed = (1, loc.addr // target.psum_bank_bytes) if loc.allocated else None
         nodes.append(Node(name, lo, hi, banks, (1,), align, cost, fixed))
@@ -147,7 +149,7 @@ def sums(insts: tuple[Inst, ...]) -> dict[str, tuple[int, int]]:
 def spilled(module: Module, names: list[str]) -> Module:
     """The module with some finished sums copied to SBUF, where their readers read them."""
     func = module.main
-    insts = func.blocks[0].insts
+    insts = line(func)
     owned = owners(func.sets)
     taken, labels = set(owned), {x.name for x in insts}
     homes = {name: fresh(f"{name}_Spill", taken) for name in names}
@@ -159,7 +161,7 @@ def spilled(module: Module, names: list[str]) -> Module:
             name = ends[at]
             new.append(copied(inst, insts, owned[name][1], homes[name], labels))
     sets = [home(*owned[name], homes[name]) for name in names]
-    return with_insts(module, tuple(new), sets=with_live((*func.sets, *sets), new))
+    return measured(with_insts(module, tuple(new), sets=(*func.sets, *sets)))
 
 
 def home(owner: LocSet, loc: Loc, name: str) -> LocSet:
@@ -206,13 +208,13 @@ def placed(module: Module, found: Colouring, target: Target) -> Module:
             addr = bank * target.psum_bank_bytes
             changed[name] = attrs.evolve(loc, addr=addr, bank=bank, base=0, allocated=True)
     sets = with_locs(func.sets, changed)
-    return module if sets is func.sets else with_insts(module, func.blocks[0].insts, sets=sets)
+    return module if sets is func.sets else with_sets(module, sets)
 
 
 def too_many(nodes: list[Node], module: Module, target: Target) -> NccError:
     """NCC503: the tiles of the worst moment, each with its banks."""
     owned = owners(module.main.sets)
-    insts = module.main.blocks[0].insts
+    insts = line(module.main)
     most, when = peak((n.lo, n.hi, n.size) for n in nodes)
     here = sorted((n for n in nodes if n.lo <= when <= n.hi), key=lambda n: (n.lo, n.name))
     rows = [(n.name, f"{n.size} bank{'s' * (n.size > 1)}", owned[n.name][0]) for n in here]

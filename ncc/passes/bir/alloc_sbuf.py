@@ -47,7 +47,7 @@ spills; what must hold afterwards is the same.
 
 from __future__ import annotations
 
-from ncc.ir.bir import Module, with_insts
+from ncc.ir.bir import Module, with_sets
 from ncc.ir.sbuf_rectangles import allocated, placed, rectangles
 from ncc.passes.base import define
 from ncc.target import Target
@@ -56,7 +56,7 @@ from ncc.target import Target
 def apply(module: Module, target: Target) -> Module:
     func = module.main
     sets = placed(func.sets, allocated(rectangles(module, target), target))
-    return module if sets is func.sets else with_insts(module, func.blocks[0].insts, sets=sets)
+    return module if sets is func.sets else with_sets(module, sets)
 
 
 PASS = define(

@@ -36,6 +36,7 @@ import attrs
 
 from ncc.ir.bir import Inst, Module, Update, Wait, with_insts
 from ncc.ir.bir_change import fresh_names, with_sync
+from ncc.ir.bir_loops import line
 from ncc.ir.clocks import ENGINES, SEMAPHORES, WAITS
 from ncc.passes.base import define
 from ncc.target import Target
@@ -47,7 +48,7 @@ HELPER = "EventSemaphore"
 def apply(module: Module, target: Target) -> Module:
     steps = dict.fromkeys(ENGINES, 1) | {q.name: q.num_queues for q in module.queues}
     bumps = {unit: (Update(unit, SEMAPHORES[unit], step),) for unit, step in steps.items()}
-    insts = module.main.blocks[0].insts
+    insts = line(module.main)
     taken = {inst.name for inst in insts}
     new: list[Inst] = []
     for inst in insts:

@@ -36,16 +36,13 @@ Why:
 from __future__ import annotations
 
 from ncc.ir.bir import Module
-from ncc.ir.conflicts import clashes, with_edges
-from ncc.ir.footprints import Footprints
+from ncc.ir.conflicts import clashes, each_block, with_edges
 from ncc.passes.base import define
 from ncc.target import Target
 
 
 def apply(module: Module, target: Target) -> Module:
-    footprints = Footprints(module)
-    accesses = footprints.all(module.main.blocks[0].insts)
-    found = clashes(accesses, footprints.places)
+    found = each_block(module, clashes)
     return with_edges(module, found, kept=("Flow", "Ordered"), by="anti-deps")
 
 

@@ -44,6 +44,7 @@ import attrs
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Queue, with_insts
 from ncc.ir.bir_change import with_keys
+from ncc.ir.bir_loops import line
 from ncc.ir.clocks import DMAS, QUEUES
 from ncc.ir.core import unchanged
 from ncc.ir.indirect import INDIRECT
@@ -57,7 +58,7 @@ def apply(module: Module, target: Target) -> Module:
     on_chip = {
         loc.name for owner in module.main.sets for loc in owner.locs if loc.type in ("SB", "PSUM")
     }
-    old = module.main.blocks[0].insts
+    old = line(module.main)
     insts = tuple([bind(i, on_chip, target) if i.opcode in DMAS else i for i in old])
     used = {i.engine for i in insts if i.opcode in DMAS}
     queues = tuple(Queue(QUEUES[e], e) for e in QUEUES if e in used)

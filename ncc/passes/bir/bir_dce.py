@@ -44,6 +44,7 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.bir import SHARED, Ap, Function, Inst, LocSet, Module, with_insts
+from ncc.ir.bir_loops import line
 from ncc.ir.bir_opcodes import OPCODES
 from ncc.passes.base import define
 from ncc.target import Target
@@ -75,6 +76,10 @@ def live_insts(insts: tuple[Inst, ...], seen: set[str]) -> list[Inst]:
     return kept
 
 
+def read_by(insts: list[Inst]) -> set[str]:
+    return {x.loc for inst in insts for x in inst.ins if isinstance(x, Ap)}
+
+
 def dropped(func: Function, insts: tuple[Inst, ...]) -> tuple[LocSet, ...]:
     """The sets that inputs, outputs or the instructions still need."""
     used = {x.loc for inst in insts for x in (*inst.ins, *inst.outs) if isinstance(x, Ap)}
@@ -88,9 +93,12 @@ def dropped(func: Function, insts: tuple[Inst, ...]) -> tuple[LocSet, ...]:
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
-    insts = func.blocks[0].insts
+    insts = line(func)
     seen = {loc.name for of in func.sets if of.kind in SEEN for loc in of.locs}
     kept = live_insts(insts, seen)
+    while len(func.blocks) > 1 and (more := read_by(kept) - seen):
+        seen |= more  # a loop brings what is read before it is written
+        kept = live_insts(insts, seen)
     if len(kept) < len(insts):
         gone = {x.name for x in insts} - {x.name for x in kept}
         kept = [

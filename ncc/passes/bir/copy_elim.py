@@ -39,6 +39,7 @@ from __future__ import annotations
 import attrs
 
 from ncc.ir.bir import Ap, Inst, Module, Operand, with_insts
+from ncc.ir.bir_loops import line, private
 from ncc.ir.locations import Owned, box_of, is_solid, owners, row_of
 from ncc.passes.base import define
 from ncc.target import Target
@@ -56,13 +57,15 @@ class Use:
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
-    insts = func.blocks[0].insts
+    insts = line(func)
     owned = owners(func.sets)
     named = {name for inst in insts for name, _ in inst.deps}
+    own = private(func)
     copies = [
         i
         for i, x in enumerate(insts)
         if x.opcode == "TensorCopy" and x.name not in named and plain(x, owned)
+        if own is None or any(type(out) is Ap and out.loc in own for out in x.outs)
     ]
     if not copies:
         return module

@@ -50,6 +50,7 @@ from typing import Any
 
 from ncc.ir.bir import Ap, Inst, Module, with_insts
 from ncc.ir.bir_change import with_keys
+from ncc.ir.bir_loops import line
 from ncc.ir.core import unchanged
 from ncc.ir.footprints import (
     SBUF,
@@ -70,15 +71,13 @@ SIGNATURE = ("is_transpose", "perf_mode", "tile_size", "tile_position", "weights
 
 
 def apply(module: Module, target: Target) -> Module:
-    insts = module.main.blocks[0].insts
-    array = WarmArray(Footprints(module))
-    new = [
-        with_keys(inst, NAME, weights_loaded=True)
-        if array.step(inst) and not key_of(inst, "weights_loaded", False)
-        else inst
-        for inst in insts
-    ]
-    return module if unchanged(new, insts) else with_insts(module, tuple(new))
+    new: list[Inst] = []
+    for block in module.main.blocks:
+        array = WarmArray(Footprints(module))  # a turn may come from elsewhere
+        for inst in block.insts:
+            warm = array.step(inst) and not key_of(inst, "weights_loaded", False)
+            new.append(with_keys(inst, NAME, weights_loaded=True) if warm else inst)
+    return module if unchanged(new, line(module.main)) else with_insts(module, tuple(new))
 
 
 class WarmArray:

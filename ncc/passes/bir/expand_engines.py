@@ -1,4 +1,4 @@
-"""The Exit on all engines becomes one Exit for each engine that has something to do.
+"""What all engines do becomes one instruction for each engine that has something to do.
 
 Before:
     module m gen3
@@ -38,43 +38,68 @@ from __future__ import annotations
 from ncc.errors import NccError
 from ncc.ir.bir import Inst, Module, with_insts
 from ncc.ir.bir_change import with_deps
+from ncc.ir.bir_loops import is_terminator, line
+from ncc.ir.bir_opcodes import keyed
 from ncc.ir.clocks import DMAS, ENGINES
+from ncc.ir.locations import fresh
 from ncc.passes.base import define
 from ncc.target import Target
 
 NAME = "expand-engines"
+MEETING = ("Exit", "AllEngineBarrier")  # where an engine has done with its DMAs
+EACH = ("AllEngineBarrier", "RegisterMove", "RegisterAlu", "TensorLoad")  # and terminators
 SUFFIX = {"PE": "pe", "Activation": "act", "Pool": "pool", "DVE": "dve", "SP": "sp"}
 
 
 def apply(module: Module, target: Target) -> Module:
-    insts = module.main.blocks[0].insts
+    insts = line(module.main)
     if not any(inst.engine == "ALL" for inst in insts):
         return module
     busy = {inst.engine for inst in insts}
-    last = {inst.engine: inst.name for inst in insts if inst.opcode in DMAS}
+    # a program that does nothing leaves too
+    engines = tuple(engine for engine in ENGINES if engine in busy) or ("SP",)
+    taken = {inst.name for inst in insts}
+    copies: dict[str, tuple[str, ...]] = {}
     new: list[Inst] = []
-    for inst in insts:
-        if inst.engine != "ALL":
-            new.append(inst)
-        elif inst.opcode == "Exit":
-            engines = [engine for engine in ENGINES if engine in busy]
-            new += exits(inst, engines or ["SP"], last)  # a program that does nothing leaves too
-        else:
-            said = f"{inst.opcode} on all engines cannot be divided among them; only Exit can"
-            raise NccError("NCC602", said, inst.origin.place(inst.name))
+    for block in module.main.blocks:
+        last = {inst.engine: inst.name for inst in block.insts if inst.opcode in DMAS}
+        for inst in block.insts:
+            if inst.engine != "ALL":
+                new.append(after_all(inst, copies))
+            elif inst.opcode in EACH or is_terminator(inst):
+                made = divided(inst, engines, last, taken)
+                copies[inst.name] = tuple(x.name for x in made)
+                new += [after_all(x, copies) for x in made]
+            else:
+                said = f"{inst.opcode} on all engines cannot be divided among them"
+                raise NccError("NCC602", said, inst.origin.place(inst.name))
     return with_insts(module, tuple(new))
 
 
-def exits(inst: Inst, engines: list[str], last: dict[str, str]) -> list[Inst]:
+def divided(
+    inst: Inst, engines: tuple[str, ...], last: dict[str, str], taken: set[str]
+) -> list[Inst]:
+    """One instruction for each engine. Who leaves or meets has waited for its own DMAs."""
     made: list[Inst] = []
+    keys = inst.keys
+    if inst.opcode == "AllEngineBarrier":
+        keys = keyed(inst.opcode, inst.keys, engines=engines)
     for n, engine in enumerate(engines):
-        name = inst.name if n == 0 else f"{inst.name}_{SUFFIX[engine]}"
+        name = inst.name if n == 0 else fresh(f"{inst.name}_{SUFFIX[engine]}", taken)
         deps = dict(inst.deps)
-        if engine in last:
+        if engine in last and inst.opcode in MEETING:
             deps.setdefault(last[engine], "Ordered")
-        own = Inst(name, inst.opcode, engine, keys=inst.keys, origin=inst.origin)
+        own = Inst(name, inst.opcode, engine, inst.ins, inst.outs, keys, origin=inst.origin)
         made.append(with_deps(own, tuple(deps.items()), NAME))
     return made
+
+
+def after_all(inst: Inst, copies: dict[str, tuple[str, ...]]) -> Inst:
+    """An edge from an instruction on all engines is one from each of its copies."""
+    if not any(len(copies.get(name, ())) > 1 for name, _ in inst.deps):
+        return inst
+    deps = [(copy, kind) for name, kind in inst.deps for copy in copies.get(name, (name,))]
+    return with_deps(inst, tuple(deps), NAME)
 
 
 PASS = define(

@@ -41,17 +41,13 @@ Why:
 from __future__ import annotations
 
 from ncc.ir.bir import Module
-from ncc.ir.conflicts import flows, with_edges
-from ncc.ir.footprints import Footprints
+from ncc.ir.conflicts import each_block, flows, with_edges
 from ncc.passes.base import define
 from ncc.target import Target
 
 
 def apply(module: Module, target: Target) -> Module:
-    footprints = Footprints(module)
-    accesses = footprints.all(module.main.blocks[0].insts)
-    found = flows(accesses, footprints.places)
-    return with_edges(module, found, kept=("Ordered",), by="flow-deps")
+    return with_edges(module, each_block(module, flows), kept=("Ordered",), by="flow-deps")
 
 
 PASS = define(

@@ -71,9 +71,10 @@ spilled; where that does not fit, the program is refused.
 from __future__ import annotations
 
 from ncc.errors import NccError
-from ncc.ir.bir import Module, with_insts
+from ncc.ir.bir import Module, with_insts, with_sets
+from ncc.ir.bir_loops import line
 from ncc.ir.colouring import INFINITE
-from ncc.ir.intervals import with_live
+from ncc.ir.intervals import measured
 from ncc.ir.redefinitions import without_rings
 from ncc.ir.sbuf_rectangles import allocated, placed, rectangles, too_much
 from ncc.ir.spilling import Spiller
@@ -95,9 +96,9 @@ def apply(module: Module, target: Target) -> Module:
         found = allocated(nodes, target)
         if not found.unplaced:
             sets = placed(module.main.sets, found)
-            return with_insts(module, module.main.blocks[0].insts, sets=sets)
+            return with_sets(module, sets)
         worth = [n.name for n in nodes if n.name in found.unplaced and n.cost < INFINITE]
-        insts = module.main.blocks[0].insts
+        insts = line(module.main)
         if worth:
             module = rewritten(module, spiller, worth)
         elif plain := unrung(module):
@@ -113,16 +114,16 @@ def apply(module: Module, target: Target) -> Module:
 def rewritten(module: Module, spiller: Spiller, names: list[str]) -> Module:
     """The module with these tiles spilled, and its live ranges measured again."""
     func = module.main
-    sets, insts = spiller.spill(sorted(names), func.sets, func.blocks[0].insts)
-    return with_insts(module, insts, sets=with_live(sets, insts))
+    sets, insts = spiller.spill(sorted(names), func)
+    return measured(with_insts(module, insts, sets=sets))
 
 
 def unrung(module: Module) -> Module | None:
     """The module without its SBUF rings, whose values are then tiles like any other."""
     func = module.main
     rings = {x.name for x in func.sets if x.ring and x.memory == "SB"}
-    found = without_rings(func.sets, func.blocks[0].insts, rings, ME) if rings else None
-    return with_insts(module, found[1], sets=with_live(*found)) if found else None
+    found = without_rings(func, rings, ME) if rings else None
+    return measured(with_insts(module, found[1], sets=found[0])) if found else None
 
 
 PASS = define(

@@ -44,6 +44,7 @@ see the pause and may use it. Ring buffers are left alone: their loop wants exac
 from __future__ import annotations
 
 from ncc.ir.bir import Module, with_insts
+from ncc.ir.bir_loops import line
 from ncc.ir.redefinitions import parted, versions
 from ncc.passes.base import define
 from ncc.target import Target
@@ -51,11 +52,10 @@ from ncc.target import Target
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
-    insts = func.blocks[0].insts
-    found = versions(func.sets, insts)
+    found = versions(func)
     if not found:
         return module
-    sets, insts = parted(func.sets, insts, found, "leave-ssa")
+    sets, insts = parted(func.sets, line(func), found, "leave-ssa")
     return with_insts(module, insts, sets=sets)
 
 

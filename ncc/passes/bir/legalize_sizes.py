@@ -36,6 +36,7 @@ import attrs
 
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Module, Operand, with_insts
+from ncc.ir.bir_loops import line
 from ncc.ir.bir_opcodes import OPCODES, keyed
 from ncc.ir.bir_operands import free_pairs
 from ncc.ir.bir_patterns import canonical
@@ -84,7 +85,7 @@ def apply(module: Module, target: Target) -> Module:
             said = f"{said}{target.sbuf_usable}"
             place = owner.origin.place(loc.name, ME)
             raise NccError("NCC501", said, place, "cut the tile into smaller ones")
-    insts = func.blocks[0].insts
+    insts = line(func)
     legal: list[Inst] = []
     for inst in insts:
         if OPCODES[inst.opcode].family == "dma":

@@ -33,7 +33,8 @@ closed interval each, so the three allocators that follow compare numbers and wa
 from __future__ import annotations
 
 from ncc.errors import NccError
-from ncc.ir.bir import Ap, Module, with_insts
+from ncc.ir.bir import Ap, Module, with_sets
+from ncc.ir.bir_loops import line
 from ncc.ir.intervals import has_life, with_live
 from ncc.ir.locations import owners
 from ncc.passes.base import define
@@ -42,7 +43,7 @@ from ncc.target import Target
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
-    insts = func.blocks[0].insts
+    insts = line(func)
     written = {n for n, (o, loc) in owners(func.sets).items() if not has_life(o, loc)}
     for inst in insts:
         for x in inst.ins:
@@ -53,8 +54,8 @@ def apply(module: Module, target: Target) -> Module:
         for x in inst.outs:
             if type(x) is Ap:
                 written.add(x.loc)
-    sets = with_live(func.sets, insts)
-    return module if sets is func.sets else with_insts(module, insts, sets=sets)
+    sets = with_live(func)
+    return module if sets is func.sets else with_sets(module, sets)
 
 
 PASS = define(

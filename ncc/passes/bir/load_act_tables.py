@@ -40,6 +40,7 @@ from ncc.errors import NccError
 from ncc.ir.act_tables import SETS, WIRED, sets_with
 from ncc.ir.bir import Inst, Module, with_insts
 from ncc.ir.bir_change import fresh_names
+from ncc.ir.bir_loops import line
 from ncc.ir.footprints import key_of
 from ncc.passes.base import define
 from ncc.target import Target
@@ -49,8 +50,11 @@ NONE: frozenset[str] = frozenset()
 
 
 def apply(module: Module, target: Target) -> Module:
-    insts = module.main.blocks[0].insts
-    loads = plan(insts)
+    insts, loads = line(module.main), dict[int, int]()
+    start = 0
+    for block in module.main.blocks:  # which table is resident is known inside a block
+        loads |= {at + start: table for at, table in plan(block.insts).items()}
+        start += len(block.insts)
     if not loads:
         return module
     taken = {inst.name for inst in insts}

@@ -56,9 +56,11 @@ Why:
 
 from __future__ import annotations
 
-from ncc.ir.bir import Module, with_insts
+from ncc.ir.bir import Inst, Module, with_insts
 from ncc.ir.bir_change import with_keys
 from ncc.ir.bir_keys import START, STOP
+from ncc.ir.bir_loops import crossing, line
+from ncc.ir.core import unchanged
 from ncc.ir.footprints import is_copying_transpose
 from ncc.ir.psum_groups import Groups
 from ncc.ir.psum_zeros import Zeros
@@ -69,8 +71,17 @@ NAME = "mm-acc-flags"
 
 
 def apply(module: Module, target: Target) -> Module:
-    insts = module.main.blocks[0].insts
-    groups = Groups(module)
+    new: list[Inst] = []
+    for number, block in enumerate(module.main.blocks):
+        new += flagged(module, block.insts, crossing(module.main, number, "PSUM"))
+    return module if unchanged(new, line(module.main)) else with_insts(module, tuple(new))
+
+
+def flagged(
+    module: Module, insts: tuple[Inst, ...], crossing: frozenset[str] = frozenset()
+) -> list[Inst]:
+    """The instructions of one block; `crossing` are the locations that hold sums at its borders."""
+    groups = Groups(module, insts, crossing)
     flags = Zeros(insts).flags(groups)
     new = list(insts)
     for n, inst in enumerate(insts):
@@ -78,7 +89,7 @@ def apply(module: Module, target: Target) -> Module:
             copies = is_copying_transpose(inst, groups.footprints.gen)
             flag = START | STOP if copies else flags[n]
             new[n] = with_keys(inst, NAME, accumulation_flag=flag, accumulate=None)
-    return with_insts(module, tuple(new)) if flags or new != list(insts) else module
+    return new
 
 
 PASS = define(

@@ -60,6 +60,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ncc.ir.bir import Ap, Inst, Module, with_insts
+from ncc.ir.bir_loops import line
 from ncc.ir.core import unchanged
 from ncc.ir.dma_patterns import sides
 from ncc.ir.intervals import peak, spans
@@ -75,8 +76,10 @@ Bounds = list[tuple[int, int, int]]  # of each load: its number, after whom, bef
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
-    insts = func.blocks[0].insts
+    insts = line(func)
     owned = owners(func.sets)
+    if len(func.blocks) > 1:
+        return module  # what is loaded further ahead would live around a loop
     if any(loc.pinned and loc.type != "DRAM" for _, loc in owned.values()):
         return module  # places that a kernel chose may overlap: its order stands
     bounds = loads(insts, owned)

@@ -44,7 +44,14 @@ UNIT_NAMES = tuple(UNITS)
 
 
 def apply(module: Module, target: Target) -> Module:
-    insts = module.main.blocks[0].insts
+    new: list[Inst] = []
+    for block in module.main.blocks:  # at a border all engines meet, and count from zero
+        new += counted(block.insts)
+    return with_insts(module, tuple(new))
+
+
+def counted(insts: tuple[Inst, ...]) -> list[Inst]:
+    """The instructions of one block with their waits and updates."""
     clocks = Clocks()
     number: dict[str, int] = {}
     places: list[tuple[int, int]] = []
@@ -68,7 +75,7 @@ def apply(module: Module, target: Target) -> Module:
             places.append((unit, clocks.complete(n, clock, unit, inst.opcode in DMAS)))
             updates = UPDATE[unit_name]
         new.append(with_sync(inst, tuple(waits), updates, NAME))
-    return with_insts(module, tuple(new))
+    return new
 
 
 PASS = define(

@@ -31,6 +31,7 @@ import attrs
 
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Loc, LocSet, Module, Operand, with_insts
+from ncc.ir.bir_loops import line
 from ncc.ir.data import FLOATS, size_of
 from ncc.ir.locations import Owned, box_of, owners
 from ncc.passes.base import define
@@ -48,7 +49,7 @@ def cell(dtype: str) -> str:
 
 def apply(module: Module, target: Target) -> Module:
     func = module.main
-    insts = func.blocks[0].insts
+    insts = line(func)
     narrow = {x.name: x for x in func.sets if x.memory == "PSUM" and size_of(x.dtype) < 4}
     if narrow:
         owned = owners(func.sets)
@@ -101,7 +102,7 @@ def check(module: Module, target: Target) -> None:
         start = loc.addr % target.psum_bank_bytes if loc.allocated else 0
         if start + loc.dims[1] > target.psum_bank_bytes:
             tall[loc.name] = loc
-    for inst in module.main.blocks[0].insts if tall else ():
+    for inst in line(module.main) if tall else ():
         for x in inst.outs:
             if type(x) is Ap and x.loc in tall:
                 one_bank(inst, x, tall[x.loc], target.psum_bank_bytes)

@@ -121,6 +121,11 @@ def bundles(inst: Inst, context: Context, bands: dict[tuple[int, int, int], Band
         band = bands.get(key)
         if band is None:
             band = bands[key] = band_of(*key)
+        if fields and fields[0][0] == "band":
+            own: Band = fields[0][1]
+            if n == 0 and sem >= 0:
+                own = attrs.evolve(own, wait=band.wait, value=value)
+            band, fields = own, ()
         found.append(Bundle(name, fields, band, origin))
     return found
 
