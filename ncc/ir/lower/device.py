@@ -56,8 +56,7 @@ def plan(kernel: Kernel) -> Plan:
     real: set[str] = set()
     for loop in loops:
         real |= {x for op in ops_of(loop.body) for x in results(op)} - fixed
-        if isinstance(loop, DeviceFor):
-            real.add(loop.var.name)
+        real.add(loop.var.name if isinstance(loop, DeviceFor) else loop.condition.name)
     written = {x for op in ops_of(kernel.body) for x in results(op)}
     written |= {x.var.name for x in loops_of(kernel.body) if isinstance(x, DeviceFor)}
     first = tuple(sorted(real & early(kernel.body, loops)))

@@ -176,7 +176,6 @@ PASS = define(
     __doc__,
     apply,
     source="bir",
-    needs=("no-kernel-is-left",),
     after={"inline-kernels": "only kernels have such loops"},
     real="lower_branch",
     job="W0",
