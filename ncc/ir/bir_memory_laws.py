@@ -20,6 +20,7 @@ from ncc.ir.dma_patterns import WIDE, dma_error, is_transposing
 from ncc.ir.engine_patterns import complaints, may_start
 from ncc.ir.intervals import has_life
 from ncc.ir.locations import Owned, owners
+from ncc.ir.recent import Recent
 from ncc.ir.redefinitions import versions
 from ncc.target import TARGETS, Target
 
@@ -41,14 +42,14 @@ def patterns_are_expressible(node: Any, module: Module, target: Target) -> Itera
         return
     inst: Inst = node
     sets = module.main.sets
-    last = _fitting.get(id(inst.outs))
+    fitting = _fitting.get(sets, _Fitting)
+    last = fitting.get(id(inst.outs))
     if (
         last
         and last[0] is inst.outs
         and last[1] is inst.ins
-        and last[2] is sets
-        and last[3] is target
-        and last[4] == inst.opcode
+        and last[2] is target
+        and last[3] == inst.opcode
     ):
         return
     owned = owners(sets)
@@ -59,13 +60,13 @@ def patterns_are_expressible(node: Any, module: Module, target: Target) -> Itera
     if bad:
         yield bad
         return
-    if len(_fitting) > 1 << 17:
-        _fitting.clear()
-    _fitting[id(inst.outs)] = (inst.outs, inst.ins, sets, target, inst.opcode)
+    fitting[id(inst.outs)] = (inst.outs, inst.ins, target, inst.opcode)
 
 
-# Operands that passed, by identity: most passes give an instruction new edges and old operands.
-_fitting: dict[int, tuple[object, object, object, object, str]] = {}
+# Operands that passed, by their sets and identity: most passes give an instruction new edges and
+# old operands.
+_Fitting = dict[int, tuple[object, object, object, str]]
+_fitting = Recent[_Fitting]()
 
 
 def psum_cells_are_four_bytes(module: Module, target: Target) -> Iterator[NccError]:

@@ -90,6 +90,11 @@ class Core:
         ]
         _totals(program.streams, self.counters)
 
+    def release(self) -> None:
+        """Lets go of the memories: core and engines know each other, and would hold them on."""
+        self.engines.clear()
+        self.mem.release()
+
     def warn(self, said: str) -> None:
         self.report.warnings.append(said)
 

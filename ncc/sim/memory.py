@@ -33,6 +33,7 @@ SBUF_PITCH = 1 << 18  # address bytes from one partition to the next, in a bundl
 PSUM_BYTES = 16384
 OWN, SHARED = 16, 1 << 20  # steps between the keys of one core and the next, and of shared memory
 BAND, COLUMN = 32, 2048  # rows and bytes of a block that becomes fresh at once
+NOTHING = np.zeros(0, np.uint8)
 PAD = 64  # keeps equal offsets of the partitions out of one cache set
 
 
@@ -96,6 +97,15 @@ class Memory:
         self.epoch += 1
         for other in self.peers:
             other.epoch += 1
+
+    def release(self) -> None:
+        """Lets go of the bytes, and of every view of them."""
+        self.views.clear()
+        self.last.clear()
+        self.peers = ()
+        for space in (self.sbuf, self.psum, *self.dram.values()):
+            space.data = NOTHING
+            space.known = space.states = None
 
     def variable(self, var: int) -> Space:
         """The variable with this id; NCC905 for an id that none has."""

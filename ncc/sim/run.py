@@ -98,15 +98,22 @@ def run_report(
         Core(one, mem, limit, n, race, meetings, report)
         for n, (one, mem) in enumerate(zip(programs, memories, strict=True))
     ]
-    with np.errstate(all="ignore"):
-        try:
-            turns.run(cores, seed)
-        finally:
-            race.verdict()
-    outputs = [_output(memories[0], v) for v in programs[0].vars if v.kind == "output"]
-    if watch is not None:
-        for one, mem in reversed(tuple(zip(programs, memories, strict=True))):
-            watch.update({v.name: _value(mem, v) for v in one.vars})
+    try:
+        with np.errstate(all="ignore"):
+            try:
+                turns.run(cores, seed)
+            finally:
+                race.verdict()
+        outputs = [_output(memories[0], v) for v in programs[0].vars if v.kind == "output"]
+        if watch is not None:
+            for one, mem in reversed(tuple(zip(programs, memories, strict=True))):
+                watch.update({v.name: _value(mem, v) for v in one.vars})
+    except NccError as fault:
+        fault.__context__ = None  # what its frames hold is megabytes
+        raise fault.with_traceback(None) from None
+    finally:
+        for core in cores:
+            core.release()
     return Run(outputs, report)
 
 
