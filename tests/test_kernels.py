@@ -657,6 +657,82 @@ CASES += (
 )
 
 
+def paged(q, k_new, v_new, k_cache, v_cache, table, position, sink):
+    d, block = q.shape[2], k_cache.shape[1]
+    table, position = table.astype(int), position.astype(int)
+    for b, at in enumerate(position[:, 0]):
+        k_cache[table[b, at // block], at % block] = k_new[b, 0]
+        v_cache[table[b, at // block], at % block] = v_new[b, 0]
+    out = np.zeros_like(q)
+    for b, at in enumerate(position[:, 0]):
+        k, v = (c[table[b]].reshape(-1, d) for c in (k_cache, v_cache))
+        scores = q[b] @ k.T / np.sqrt(d)
+        scores[:, at + 1 :] = -np.inf
+        out[b] = soft(np.concatenate([scores, sink.T], 1))[:, :-1] @ v
+    return out, k_cache, v_cache
+
+
+def paged_arguments(rng):
+    shapes = (2, 4, 32), (2, 1, 32), (2, 1, 32), (9, 4, 32), (9, 4, 32)
+    table = np.stack([np.roll(rng.permutation(9), n)[:4] for n in range(2)]).astype(np.int32)
+    table[1] = np.setdiff1d(np.arange(9), table[0])[:4]
+    position = np.array([[5], [15]], np.int32)
+    return [*normal(*shapes, dtype=BF16)(rng), table, position, *normal((1, 4))(rng)]
+
+
+def through_experts(x, w, tokens, experts, affinity):
+    out = np.zeros((len(x), w.shape[2]))
+    for rows, expert in zip(tokens.astype(int), experts[:, 0].astype(int), strict=True):
+        for t in rows[rows >= 0]:
+            out[t] += x[t] @ w[expert] * affinity[t, expert]
+    return out
+
+
+def expert_arguments(rng):
+    tokens = -np.ones((4, 16), np.int32)
+    order = rng.permutation(40)
+    for n, part in enumerate((order[:16], order[16:26], order[26:40], order[5:17])):
+        tokens[n, : len(part)] = part
+    experts = np.array([[0], [2], [2], [1]], np.int32)
+    x, w, affinity = normal((40, 64), (3, 64, 48), (40, 3), scale=0.5)(rng)
+    return [x, w, tokens, experts, affinity]
+
+
+def grouped(logits, bias, groups=4, kept=2, k=4, scale=2.5):
+    score = 1 / (1 + np.exp(-logits))
+    choice = (score + bias).reshape(len(logits), groups, -1)
+    best = np.argsort(-np.sort(choice, -1)[..., -2:].sum(-1), 1)[:, :kept]
+    left = np.full_like(choice, -1e9)
+    np.put_along_axis(left, best[..., None], np.take_along_axis(choice, best[..., None], 1), 1)
+    index = np.argsort(-left.reshape(score.shape), 1)[:, :k]
+    found = np.take_along_axis(score, index, 1)
+    return index, found / found.sum(1, keepdims=True) * scale
+
+
+def packed(scores, ids):
+    seen = (ids == ids.T) & np.tri(len(scores), dtype=bool)
+    return soft(np.where(seen, scores, -np.inf))
+
+
+CASES += (
+    Case("production.paged_decode", paged_arguments, paged, 2e-2, inout=(3, 4)),
+    Case("production.blocks_of_experts", expert_arguments, through_experts, 1e-5),
+    Case("production.grouped_router", normal((40, 64), (1, 64), scale=0.5), grouped, 1e-5),
+    Case(
+        "production.packed_softmax",
+        lambda rng: [*normal((48, 48))(rng), np.repeat([[1.0, 2, 3]], [12, 26, 10], 1).astype(F32)],
+        packed,
+        1e-5,
+    ),
+    Case(
+        "production.eighths",
+        normal((40, 64), (64, 50), dtype=(F32, ml_dtypes.float8_e4m3fn)),
+        np.matmul,
+        4e-2,
+    ),
+)
+
+
 @cache
 def kernel_of(name: str):
     file, _, function = name.partition(".")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ncc.errors import Place
 from ncc.ir.data import numpy_type
-from ncc.nki.dtypes import Dtype, bool_, dtype_of, float8_e4m3, float8_e4m3fn
+from ncc.nki.dtypes import Dtype, bool_, dtype_of, held
 from ncc.nki.trace import HERE, NkiTypeError, NkiValidationError
 from ncc.target import Target
 
@@ -102,9 +102,7 @@ def dtype_seen(array: Any, name: str, target: Target, place: Place) -> Dtype:
     except NkiTypeError as fault:
         said = f"argument {name} holds {given}, which is no element type of the machine"
         raise NkiTypeError("NCC305", said, place, fault.hint) from None
-    if found is float8_e4m3fn and not target.fp8fn:
-        return float8_e4m3
-    return found
+    return held(found, target)
 
 
 def prepared(array: Array, dtype: Dtype, name: str, place: Place) -> Array:

@@ -15,6 +15,8 @@ from ncc.nki.trace import wrong_type
 if TYPE_CHECKING:
     import numpy as np
 
+    from ncc.target import Target
+
 
 class Dtype:
     """One element type. `bir` is its name below the API, `size` its bytes."""
@@ -182,6 +184,13 @@ def dtype_of(spelling: Any) -> Dtype:
     if str(word) in ("float64", "double", "complex64", "complex128"):
         hint = "the machine computes in float32: convert the values to nl.float32"
     raise wrong_type("NCC312", f"{word} is no element type of the machine", hint)
+
+
+def held(spelling: Any, target: Target) -> Dtype:
+    """The type that a tensor has on a machine: before trn3 float8_e4m3fn is float8_e4m3, as
+    arguments of kernels come too."""
+    kind = dtype_of(spelling)
+    return float8_e4m3 if kind is float8_e4m3fn and not target.fp8fn else kind
 
 
 def bir_name(spelling: Any) -> str:

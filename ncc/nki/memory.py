@@ -12,7 +12,7 @@ from typing import Any, ParamSpec
 from ncc.ir.data import data, numpy_type
 from ncc.ir.kernel import Access
 from ncc.ir.partitions import PARTITIONS, too_many
-from ncc.nki.dtypes import MX, Dtype, bir_name, dtype_of, uint8
+from ncc.nki.dtypes import MX, Dtype, bir_name, dtype_of, held, uint8
 from ncc.nki.layout import Ints
 from ncc.nki.regions import (
     REGIONS,
@@ -163,7 +163,7 @@ def allocate(
     if isinstance(buffer, Part):
         return buffer.view(dtype, shape)
     what = f"the tensor {name}" if name else "the tensor"
-    sizes, kind, region = _sizes(shape, what), dtype_of(dtype), _region(buffer)
+    sizes, kind, region = _sizes(shape, what), held(dtype, trace.target), _region(buffer)
     if region in (sbuf, psum):
         _check_partitions(sizes, region, what)
     at = None if address is None else _address(address, sizes, kind, region, what)

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from ncc.ir.kernel import Access, Rows, Scalar
 from ncc.nki.access import bounded, starts_well
-from ncc.nki.dtypes import dtype_of
+from ncc.nki.dtypes import held
 from ncc.nki.tensor_base import Move, TensorBase, register_of
 from ncc.nki.tensor_operators import Operators
 from ncc.nki.trace import current, invalid, wrong_shape, wrong_type
@@ -194,7 +194,7 @@ class NkiTensor(Operators, Views):
         `offset` is added to the view's own. Bounds are checked where an instruction uses it.
         """
         pairs = self._pairs(pattern)
-        new = self.dtype if dtype is None else dtype_of(dtype)
+        new = self.dtype if dtype is None else held(dtype, current(".ap").target)
         old = self.dtype
         start = self._scaled(self.offset, old.size, new.size)
         start += 0 if offset is None else whole_number(offset, ".ap: the offset")

@@ -11,10 +11,10 @@ from operator import index as as_int
 from typing import Any, Self
 
 from ncc.ir.kernel import Rows, Scalar
-from ncc.nki.dtypes import dtype_of
+from ncc.nki.dtypes import held
 from ncc.nki.layout import Ints, filled, reshaped, row_major
 from ncc.nki.tensor_base import Move, TensorBase, register_of
-from ncc.nki.trace import invalid, wrong_shape, wrong_type
+from ncc.nki.trace import current, invalid, wrong_shape, wrong_type
 
 CHOSEN = "its rows are chosen one by one at run time"
 ONCE = "slice the starts instead, or copy the rows to a tile first"
@@ -289,7 +289,7 @@ class Views(TensorBase):
 
     def view(self, dtype: Any, shape: Any = None) -> Self:
         """The same bytes as another type: the last dimension grows or shrinks with the size."""
-        new = dtype_of(dtype)
+        new = held(dtype, current("view").target)
         old, size = self.dtype.size, new.size
         last = self.shape[-1]
         call = f"view({new})"
