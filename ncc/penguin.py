@@ -14,12 +14,15 @@ ncc itself never runs such a text; it reads it (`ncc.ir.penguin_text`).
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, cast
 
 import attrs
 
+from ncc.frames import variable
 from ncc.ir import penguin as nodes
 from ncc.ir.affine import Affine, Floor, Index, Least, Mod
 from ncc.ir.data import read_data
@@ -27,6 +30,7 @@ from ncc.ir.penguin import Axis, Cut, View
 from ncc.ir.penguin_print import printed_fields, show
 from ncc.penguin_kernels import (
     args,
+    axis_loop,
     body,
     buffer,
     fori_loop,
@@ -169,6 +173,24 @@ def loop(name: str, trips: int, kind: str) -> Iterator[Sum]:
     program.bodies[-1].append(nodes.Loop(name, trips, kind, body))
 
 
+def _caller() -> FrameType | None:
+    """The frame that turns the loop."""
+    here = inspect.currentframe()
+    return here and here.f_back and here.f_back.f_back
+
+
+def affine_range(turns: int) -> Iterator[Sum]:
+    """`for k in affine_range(4):` in a kernel, whose body is written once."""
+    name = variable(_caller())
+    yield from axis_loop("affine_range", turns, name, Sum(nodes.axis_index(name)))
+
+
+def sequential_range(turns: int) -> Iterator[Sum]:
+    """The same where the turns depend on each other."""
+    name = variable(_caller())
+    yield from axis_loop("sequential_range", turns, name, Sum(nodes.axis_index(name)))
+
+
 def pag(*dims: str) -> None:
     """Dimensions that are partitioned together, as build-pags found them."""
     _here().pags.append(dims)
@@ -223,6 +245,7 @@ __all__ = [
     "TileElementwiseOp",
     "TileMemsetOp",
     "TileTransposeOp",
+    "affine_range",
     "args",
     "axes",
     "axis",
@@ -241,6 +264,7 @@ __all__ = [
     "pg",
     "reg",
     "results",
+    "sequential_range",
     "show",
     "tensor",
     "the",

@@ -23,9 +23,10 @@ from typing import Any, cast
 import attrs
 
 from ncc.ir import kernel as k
+from ncc.ir.affine import Affine
 from ncc.ir.data import read_data
 from ncc.ir.kernel_ops import role_of
-from ncc.ir.kernel_print import pairs_of
+from ncc.ir.kernel_print import Index, pairs_of, strides_of
 from ncc.ir.kernel_request import read
 from ncc.ir.penguin import KernelCall as CallNode
 from ncc.ir.penguin import KernelNode as Node
@@ -44,13 +45,19 @@ class Part:
 
     def __getitem__(self, index: Any) -> Part:
         given = cast("tuple[Any, ...]", index) if isinstance(index, tuple) else (index,)
-        at = [_index(x, n) for x, n in zip(given, self.of.shape, strict=True)]
-        pairs, offset = pairs_of(self.of.shape, at)
-        return Part(self.of, k.Access(self.of.name, self.of.dtype, pairs, offset))
+        shape = self.of.whole
+        at = [_index(x, n) for x, n in zip(given, shape, strict=True)]
+        pairs, offset = pairs_of(shape, [index for index, _ in at])
+        terms = Affine()
+        for (_, moved), step in zip(at, strides_of(shape), strict=True):
+            terms = terms.plus(moved, step)
+        access = k.Access(self.of.name, self.of.dtype, pairs, offset, (), terms.terms)
+        return Part(self.of, access)
 
-    def ap(self, *pairs: tuple[int, int], offset: int = 0, dtype: str = "") -> Part:
+    def ap(self, *pairs: tuple[int, int], offset: Any = 0, dtype: str = "") -> Part:
         """Any access of the buffer, by its pairs."""
-        return Part(self.of, k.Access(self.of.name, dtype or self.of.dtype, pairs, offset))
+        at, kind = _sum(offset), dtype or self.of.dtype
+        return Part(self.of, k.Access(self.of.name, kind, pairs, at.const, (), at.terms))
 
     def by(self, start: k.Reg | Part, scale: int, limit: int) -> Part:
         """The same elements, from where a register or an element says."""
@@ -66,11 +73,19 @@ class Part:
         return Part(self.of, attrs.evolve(self.access, moves=moves))
 
 
-def _index(x: Any, extent: int) -> Any:
-    if isinstance(x, int):
-        return x
-    start, stop, step = x.start, x.stop, x.step
-    return 0 if start is None else start, extent if stop is None else stop, step or 1
+def _sum(x: Any) -> Affine:
+    """A number, or the arithmetic that axes are written in."""
+    return Affine(x) if isinstance(x, int) else x.of
+
+
+def _index(x: Any, extent: int) -> tuple[Index, Affine]:
+    """An index in the first turns, and what axes add to it."""
+    if not hasattr(x, "stop"):
+        at = _sum(x)
+        return at.const, Affine(0, at.terms)
+    start = Affine() if x.start is None else _sum(x.start)
+    stop = Affine(extent) if x.stop is None else _sum(x.stop)
+    return (start.const, stop.const, x.step or 1), Affine(0, start.terms)
 
 
 @attrs.define(eq=False)
@@ -180,7 +195,7 @@ def buffer(name: str, dtype: str, shape: tuple[int, ...], memory: str, **fields:
     if isinstance(fields.get("data"), str):
         fields["data"] = read_data(fields["data"], dtype, shape)
     of = k.Buffer(name, dtype, shape, memory, **fields)
-    pairs, _ = pairs_of(shape, [(0, n, 1) for n in shape])
+    pairs, _ = pairs_of(of.whole, [(0, n, 1) for n in of.whole])
     found = _bodies[-1].buffers[name] = Part(of, k.Access(name, dtype, pairs))
     return found
 
@@ -239,6 +254,15 @@ def fori_loop(name: str, var: k.Reg, lower: Any, upper: Any, *, step: int) -> An
     """A loop that the machine counts."""
     ends = {"lower": _arg(lower), "upper": _arg(upper)}
     return _loop(k.DeviceFor, name=name, var=var, step=step, **ends)
+
+
+def axis_loop(kind: str, count: int, name: str, index: Any) -> Generator[Any]:
+    """The loop over an axis, whose body is written once; `index` is what it is called there."""
+    held = _bodies[-1].statements
+    held.append([])
+    yield index
+    inside = held.pop()
+    held[-1].append((k.AxisLoop, {"name": name, "kind": kind, "count": count}, inside))
 
 
 def while_loop(name: str, condition: k.Reg) -> Any:

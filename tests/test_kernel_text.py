@@ -92,7 +92,7 @@ def test_bytes_read_back(seed):
     ("change", "said"),
     [
         (lambda raw: b"XXXXXXXX" + raw[8:], "begins with"),
-        (lambda raw: raw[:8] + b"\x0b" + raw[9:], "version word 11; 12"),
+        (lambda raw: raw[:8] + b"\x0b" + raw[9:], "version word 11; 13"),
         (lambda raw: raw[:12] + b"\x05" + raw[13:], "content tag 5; 4"),
         (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "checksum"),
         (lambda raw: raw[:-1], "checksum"),

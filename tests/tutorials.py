@@ -31,6 +31,7 @@ from tutorial_cases import CASES, Array, Case
 from ncc import nki
 from ncc.errors import NccError
 from ncc.ir.kernel import ops_of
+from ncc.ir.kernel_axes import unrolled
 from ncc.nki.binding import bind
 from ncc.nki.call import JitKernel
 from ncc.nki.targets import default_target
@@ -169,7 +170,7 @@ def instructions(kernel: Any, args: tuple[Any, ...], how: str) -> int:
     target = default_target()
     bound = bind(kernel.func, args, {}, target)
     traced = kernel.specialisation(bound, target, how == "simulated")
-    return sum(1 for one in traced.kernels for _ in ops_of(one.body))
+    return sum(1 for one in traced.kernels for _ in ops_of(unrolled(one).body))
 
 
 def run(case: Case, source: Source, how: str) -> Result:

@@ -27,7 +27,17 @@ from ncc.interp import (
 )
 from ncc.interp.kernel_call import Call, Core
 from ncc.interp.kernel_memory import Array, Cells, Memory, held_as, kind_of
-from ncc.ir.kernel import Access, DeviceFor, DeviceWhile, Imm, Kernel, KernelOp, Reg, Statement
+from ncc.ir.kernel import (
+    Access,
+    AxisLoop,
+    DeviceFor,
+    DeviceWhile,
+    Imm,
+    Kernel,
+    KernelOp,
+    Reg,
+    Statement,
+)
 from ncc.target import Target
 
 Meaning = Callable[[Call], None]
@@ -115,6 +125,10 @@ def _body(core: Core, body: tuple[Statement, ...], meetings: Meetings, top: bool
                 step(core, one)
         elif isinstance(one, DeviceFor):
             yield from _for(core, one, meetings)
+        elif isinstance(one, AxisLoop):
+            for turn in range(one.count):
+                core.memory.turn(one.name, turn)
+                yield from _body(core, one.body, meetings)
         else:
             yield from _while(core, one, meetings)
         if top:

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from ncc import numerics
 from ncc.errors import NccError
+from ncc.interp.kernel_lives import last_uses
 from ncc.ir.data import DTYPES, FLOATS, numpy_type
-from ncc.ir.kernel import Access, Buffer, Imm, Kernel, Reg, Rows, Statement, ops_of
+from ncc.ir.kernel import Access, Buffer, Imm, Kernel, Reg, Rows
 from ncc.ir.kernel import Scalar as Start
+from ncc.ir.kernel_axes import block_size, start_of
 from ncc.ir.kernel_starts import CLAMP, outside
 
 Array = NDArray[Any]
@@ -191,8 +193,27 @@ class Memory:
         self.shared, self.inputs = shared, inputs
         self.params = frozenset(kernel.params)
         kept = {access.buffer for access in kernel.results} | self.params
-        self.last = _last_uses(kernel, kept)
+        self.last = last_uses(kernel, kept)
         self.pinned = _pinned(kernel.buffers)
+        self.turns: dict[str, int] = {}  # of the axes that are running
+        self.own: dict[str, list[str]] = {}  # of each axis: what its turns have anew
+        for b in kernel.buffers:
+            if b.axis:
+                self.own.setdefault(b.axis, []).append(b.name)
+
+    def turn(self, axis: str, number: int) -> None:
+        """A turn of an axis begins."""
+        self.turns[axis] = number
+        for name in self.own.get(axis, ()):
+            self.cells.pop(name, None)
+
+    def start(self, access: Access) -> int:
+        """The element of its buffer where an access begins now, moves left aside."""
+        found = start_of(access, self.turns) if access.terms else access.offset
+        buffer = self.buffers[access.buffer]
+        if buffer.blocks and buffer.address is not None:
+            found %= block_size(buffer, access.dtype)  # they all lie there
+        return found
 
     def of(self, name: str) -> Cells:
         found = self.cells.get(name)
@@ -214,7 +235,7 @@ class Memory:
         return self._own(buffer)
 
     def _own(self, buffer: Buffer) -> Cells:
-        size, kind = prod(buffer.shape), kind_of(buffer.dtype)
+        size, kind = prod(buffer.whole), kind_of(buffer.dtype)
         if buffer.name in self.inputs and (buffer.name in self.params or buffer.kind == "input"):
             given = np.asarray(self.inputs[buffer.name])
             if given.size != size:
@@ -237,14 +258,17 @@ class Memory:
     def view(self, access: Access, registers: Registers) -> Array | Moved:
         """An access at hand."""
         if not access.moves:
-            return self.of(access.buffer).fixed(access)
+            cells = self.of(access.buffer)
+            if access.terms or cells.buffer.blocks:
+                return cells.at(access, self.start(access))
+            return cells.fixed(access)
         found = self.moved(access, registers, skip=False)
         assert found is not None
         return found
 
     def moved(self, access: Access, registers: Registers, skip: bool) -> Array | Moved | None:
         """The same; None when a run-time start puts it outside and the caller skips that."""
-        cells, offset = self.of(access.buffer), access.offset
+        cells, offset = self.of(access.buffer), self.start(access)
         rows: Rows | None = None
         for move in access.moves:
             if isinstance(move, Start):
@@ -267,7 +291,7 @@ class Memory:
             return True  # the rows say
         low, high = reach(access.pairs)
         if not cells.buffer.on_chip:
-            total = prod(cells.buffer.shape) * kind_of(cells.buffer.dtype).itemsize
+            total = prod(cells.buffer.whole) * kind_of(cells.buffer.dtype).itemsize
             size = kind_of(access.dtype).itemsize
             return offset + low >= 0 and (offset + high + 1) * size <= total
         row = cells.row // kind_of(access.dtype).itemsize
@@ -326,33 +350,6 @@ def _listed(index: NDArray[np.int64], access: Access) -> tuple[int, NDArray[np.i
     return 1, (index.T if index.ndim == 2 else index).reshape(-1)[:count]
 
 
-def _touched(one: Statement) -> set[str]:
-    """The buffers that a statement names, also as the source of a start."""
-    found: set[str] = set()
-    for op in ops_of((one,)):
-        for _, arg in op.args:
-            if type(arg) is Access:
-                found.add(arg.buffer)
-                for move in arg.moves:
-                    if isinstance(move.source, Access):
-                        found.add(move.source.buffer)
-    return found
-
-
-def _last_uses(kernel: Kernel, kept: set[str]) -> dict[int, list[str]]:
-    """By number of a statement of the body: own buffers that it is the last to touch."""
-    last: dict[str, int] = {}
-    for number, one in enumerate(kernel.body):
-        for name in _touched(one):
-            last[name] = number
-    found: dict[int, list[str]] = {}
-    keeps = kept | {b.name for b in kernel.buffers if b.memory == "shared_hbm"}
-    for name, number in last.items():
-        if name not in keeps:
-            found.setdefault(number, []).append(name)
-    return found
-
-
 def _pinned(buffers: tuple[Buffer, ...]) -> dict[str, tuple[NDArray[np.uint8], int, int]]:
     """(bytes, start, pitch) of the buffers whose chosen addresses overlap another's."""
     found: dict[str, tuple[NDArray[np.uint8], int, int]] = {}
@@ -389,4 +386,4 @@ def _overlapping(placed: list[Buffer]) -> list[list[Buffer]]:
             groups.append([])
         groups[-1].append(b)
         end = max(end, box[3])
-    return [group for group in groups if len(group) > 1]
+    return [g for g in groups if len(g) > 1 or g[0].axis or g[0].blocks]

@@ -7,6 +7,7 @@ import numpy as np
 from ncc import numerics
 from ncc.interp.kernel_call import Call
 from ncc.interp.kernel_memory import Array
+from ncc.ir.kernel_axes import adds_in
 
 
 def nc_matmul(c: Call) -> None:
@@ -25,7 +26,7 @@ def nc_matmul(c: Call) -> None:
     shape = w.shape[1], x.shape[1]
     parts = numerics.matmul_passes(w, x)
     total = parts[0]
-    if c.key["accumulate"]:
+    if adds_in(c.key["accumulate"], c.core.memory.turns):
         total = numerics.add(numerics.widen(c.read("dst")).reshape(shape), total)
     for part in parts[1:]:
         total = numerics.add(total, part)

@@ -2,9 +2,10 @@
 
 It is a family of Penguin's: one `KernelNode` of a Penguin function holds a `Kernel` for each core.
 A kernel owns `Buffer`s (one for each `nl.ndarray`, parameters included) and a body of `KernelOp`s
-in program order; `DeviceFor` and `DeviceWhile` are loops that the machine runs. Operands are
-`Access`es, `[step, num]` pairs over a buffer, as in BIR; `ncc.ir.kernel_ops` says which op takes
-which. Op selectors (`add`, `exp`) are NKI's names until BIR.
+in program order; `DeviceFor` and `DeviceWhile` are loops that the machine runs, an `AxisLoop` is
+one that the compiler unrolls. Operands are `Access`es, `[step, num]` pairs over a buffer, as in
+BIR; `ncc.ir.kernel_ops` says which op takes which. Op selectors (`add`, `exp`) are NKI's names
+until BIR.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Buffer:
     On chip dimension 0 is the partitions. `kind`: `input` (a parameter that is only read), `inout`
     (a parameter that the kernel writes), `output` (allocated and returned), `const` (with `data`),
     `internal`. `address` is (first partition, byte inside a partition), where the kernel chose one.
+    `blocks` above 0: it is so many tensors, one behind the other, each of them of this shape (and
+    each at the address). `axis`: every turn of that `AxisLoop` has a new one.
     """
 
     name: str
@@ -37,6 +40,13 @@ class Buffer:
     address: tuple[int, int] | None = None
     data: Data | None = None
     origin: Origin = attrs.field(default=NOWHERE, eq=False)
+    blocks: int = 0
+    axis: str = ""
+
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The shape with its blocks as a dimension in front, where it has any."""
+        return (self.blocks, *self.shape) if self.blocks else self.shape
 
     @property
     def on_chip(self) -> bool:
@@ -91,7 +101,8 @@ class Access:
     `dtype` may differ from the buffer's: the same bytes read as another type. On chip pair 0 walks
     partitions (its step is the elements of `dtype` that one partition of the buffer holds, or a
     multiple) and the others stay inside one. The address is linear either way: element
-    `offset + Σ step·i`, plus what `moves` add at run time.
+    `offset + Σ step·i`, plus what `moves` add at run time, plus stride times turn for each of the
+    `terms` (axis, stride), which are sorted by axis. Of a buffer of blocks it stays inside one.
     """
 
     buffer: str
@@ -99,6 +110,7 @@ class Access:
     pairs: tuple[tuple[int, int], ...]
     offset: int = 0
     moves: tuple[Scalar | Rows, ...] = ()
+    terms: tuple[tuple[str, int], ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -156,7 +168,25 @@ class DeviceWhile:
     origin: Origin = attrs.field(default=NOWHERE, eq=False)
 
 
-Statement = KernelOp | DeviceFor | DeviceWhile
+@attrs.frozen
+class AxisLoop:
+    """An axis of the kernel: the body once for each of `count` turns, numbered from 0, in order.
+
+    The older API keeps such loops. `name` is the axis, `kind` the range that made it: the turns of
+    an `affine_range` do not depend on each other, those of a `sequential_range` may. No turn knows
+    its number but through the `terms` of accesses, and the key `accumulate`, which may be a tuple
+    of axes: a product overwrites in the turn that is the first of all of them, and adds otherwise.
+    """
+
+    name: str
+    kind: str
+    count: int
+    body: tuple[Statement, ...]
+    origin: Origin = attrs.field(default=NOWHERE, eq=False)
+
+
+AXES = ("affine_range", "sequential_range")
+Statement = KernelOp | DeviceFor | DeviceWhile | AxisLoop
 
 
 @attrs.frozen

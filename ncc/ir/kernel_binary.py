@@ -3,7 +3,7 @@
 A file is, in order (words are little-endian):
 
     8 bytes   the magic `NCC-KLIR`
-    4 bytes   the version word, 12
+    4 bytes   the version word, 13
     4 bytes   the content tag, 4: kernels, one for each core
     4 bytes   CRC-32 of everything behind it
     ...       the strings: their count, then each as length and UTF-8 bytes
@@ -34,6 +34,7 @@ from ncc.ir.core import Origin
 from ncc.ir.data import Data
 from ncc.ir.kernel import (
     Access,
+    AxisLoop,
     Buffer,
     DeviceFor,
     DeviceWhile,
@@ -46,12 +47,12 @@ from ncc.ir.kernel import (
 )
 
 MAGIC = b"NCC-KLIR"
-WORD = 12
+WORD = 13
 TAG = 4
 VERSION = "1.0.0"  # nki_binary_version_identifier of the carriers
 NODES: tuple[type[Any], ...] = (
     *(Kernel, Buffer, KernelOp, DeviceFor, DeviceWhile),
-    *(Access, Imm, Reg, Scalar, Rows, Data, Origin),
+    *(Access, Imm, Reg, Scalar, Rows, Data, Origin, AxisLoop),
 )
 NUMBER = {kind: i for i, kind in enumerate(NODES)}
 FIELDS = {

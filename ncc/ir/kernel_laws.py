@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import attrs
 
@@ -17,8 +17,10 @@ from ncc.ir import penguin as p
 from ncc.ir.core import Origin
 from ncc.ir.data import DTYPES, size_of
 from ncc.ir.kernel import (
+    AXES,
     Access,
     Arg,
+    AxisLoop,
     Buffer,
     DeviceFor,
     Imm,
@@ -29,6 +31,7 @@ from ncc.ir.kernel import (
     Statement,
     ops_of,
 )
+from ncc.ir.kernel_bounds import access_fault
 from ncc.ir.kernel_ops import OPS, role_of, writes
 from ncc.ir.kernel_print import show_op
 from ncc.ir.partitions import PARTITIONS, too_many
@@ -143,6 +146,7 @@ class Body:
     buffers: dict[str, Buffer] = attrs.field(factory=dict[str, Buffer])
     seen: set[str] = attrs.field(factory=set[str])  # ops so far
     good: set[Access] = attrs.field(factory=set[Access])
+    turns: dict[str, int] = attrs.field(factory=dict[str, int])  # of the axes around what is read
 
     def faults(self) -> Faults:
         kernel = self.kernel
@@ -173,6 +177,9 @@ class Body:
             if isinstance(one, KernelOp):
                 yield from self.op(one, known)
                 continue
+            if isinstance(one, AxisLoop):
+                yield from self.axis(one, known)
+                continue
             read = (one.lower, one.upper) if isinstance(one, DeviceFor) else (one.condition,)
             for arg in read:
                 if isinstance(arg, Reg) and arg.name not in known:
@@ -181,12 +188,17 @@ class Body:
             if isinstance(one, DeviceFor) and one.step == 0:
                 yield _fault("NCC293", one, "counts by 0")
             yield from self.body(one.body, frozenset(known | own))
-            known |= {  # a loop may write registers that its outside reads
-                arg.name
-                for op in ops_of(one.body)
-                for role, arg in op.args
-                if isinstance(arg, Reg) and role in writes(op.op)
-            }
+            known |= _written_registers(one.body)
+
+    def axis(self, one: AxisLoop, registers: set[str]) -> Faults:
+        if one.kind not in AXES or one.count < 1:
+            said = f"an axis is {listed(AXES)} of at least 1 turn, this is {one.kind}({one.count})"
+            yield _fault("NCC289", one, said)
+            return
+        self.turns[one.name] = one.count
+        yield from self.body(one.body, frozenset(registers))
+        del self.turns[one.name]
+        registers |= _written_registers(one.body)
 
     def op(self, op: KernelOp, registers: set[str]) -> Faults:
         row = OPS.get(op.op)
@@ -205,6 +217,8 @@ class Body:
             if key not in row.keys:
                 said = f"{op.op} has no key {key}"
                 yield _fault("NCC293", op, said, nearest(key, row.keys))
+            elif key == "accumulate" and isinstance(value, tuple):
+                yield from self.known(op, cast("tuple[str, ...]", value))
             elif not _alike(value, row.keys[key]):
                 yield _fault("NCC293", op, f"{key} of {op.op} cannot be {value!r:.40}")
         if [k for k, _ in op.keys] != sorted({k for k, _ in op.keys}):
@@ -232,6 +246,10 @@ class Body:
                 elif name not in registers:
                     yield _fault("NCC296", op, f"reads the register {name} before it is written")
             case Access():
+                yield from self.known(op, [axis for axis, _ in arg.terms])
+                owner = self.buffers[arg.buffer].axis if arg.buffer in self.buffers else ""
+                if owner:
+                    yield from self.known(op, [owner])
                 if said := self.access(arg):
                     yield NccError(
                         "NCC292",
@@ -247,6 +265,12 @@ class Body:
                 if written and kind in ("input", "const"):
                     yield _fault("NCC292", op, f"writes {arg.buffer}, which is {kind}")
 
+    def known(self, op: KernelOp, axes: Iterable[str]) -> Faults:
+        for axis in axes:
+            if axis not in self.turns:
+                said = f"{axis} is no axis of a loop around {op.op}"
+                yield _fault("NCC289", op, said, nearest(axis, self.turns))
+
     def access(self, access: Access) -> str:
         """What is wrong with an access; "" when nothing is."""
         if access in self.good:
@@ -257,7 +281,9 @@ class Body:
             return (
                 f"names {access.buffer}, which is no buffer {f'({hint})' if hint else ''}".strip()
             )
-        said = access_fault(access, buffer) if access.dtype in DTYPES else "has an unknown dtype"
+        said = "has an unknown dtype"
+        if access.dtype in DTYPES:
+            said = access_fault(access, buffer, self.turns)
         for move in access.moves:
             if isinstance(move.source, Access):
                 said = said or self.access(move.source)
@@ -273,6 +299,16 @@ def _names(body: tuple[Statement, ...]) -> Iterator[str]:
         yield one.name
         if not isinstance(one, KernelOp):
             yield from _names(one.body)
+
+
+def _written_registers(body: tuple[Statement, ...]) -> set[str]:
+    """A loop may write registers that its outside reads."""
+    return {
+        arg.name
+        for op in ops_of(body)
+        for role, arg in op.args
+        if isinstance(arg, Reg) and role in writes(op.op)
+    }
 
 
 def _alike(value: Any, usual: Any) -> bool:
@@ -295,6 +331,8 @@ def buffer_fault(buffer: Buffer, target: Target) -> str:
         return f"its shape {buffer.shape} is none"
     if (buffer.kind == "const") != (buffer.data is not None):
         return "a const has data, and nothing else has"
+    if buffer.blocks < 0 or ((buffer.blocks or buffer.axis) and buffer.kind != "internal"):
+        return f"is {buffer.kind} and has {buffer.blocks} blocks; only internal ones have some"
     if buffer.data and (buffer.data.dtype, buffer.data.shape) != (buffer.dtype, buffer.shape):
         return "its data has another dtype or shape"
     if buffer.address is not None:
@@ -307,33 +345,6 @@ def buffer_fault(buffer: Buffer, target: Target) -> str:
             return (
                 f"lies at byte {byte}, no multiple of the {size_of(buffer.dtype)} of its elements"
             )
-    return ""
-
-
-def access_fault(access: Access, buffer: Buffer) -> str:
-    """Why a pattern does not stay inside its buffer; "" when it does, moves left aside."""
-    if not access.pairs or any(num < 1 for _, num in access.pairs):
-        return "" if 0 in buffer.shape else f"walks {access.pairs}; a pair counts at least 1"
-    bytes_of = size_of(access.dtype)
-    shape, size = buffer.shape, size_of(buffer.dtype)
-    whole = math.prod(shape) * size // bytes_of
-    low = high = access.offset
-    for step, num in access.pairs:
-        low, high = low + min(step, 0) * (num - 1), high + max(step, 0) * (num - 1)
-    if low < 0 or high >= whole:
-        return f"reaches {buffer.name} from element {low} to {high} of {whole}"
-    if not buffer.on_chip:
-        return ""
-    row = math.prod(shape[1:]) * size // bytes_of
-    step, num = access.pairs[0]
-    if num > 1 and (not row or step % row) and not access.moves:
-        return f"walks {buffer.name} by {step} in its first pair; a partition holds {row} elements"
-    inside = access.offset % row
-    reach = sum(max(s, 0) * (n - 1) for s, n in access.pairs[1:])
-    back = sum(min(s, 0) * (n - 1) for s, n in access.pairs[1:])
-    if inside + reach >= row or inside + back < 0:
-        span = f"{inside + back} to {inside + reach}"
-        return f"reaches {buffer.name} at {span} of the {row} elements of a partition"
     return ""
 
 

@@ -11,7 +11,12 @@
 An access prints as a subscript where its pairs walk the buffer's own dimensions, and otherwise as
 what it is: `t.ap((64, 128), (2, 32), offset=1, dtype="bfloat16")`. `.by(start, scale, limit)` and
 `.rows(starts, scale, limit)` after either are its moves. A name that is no Python name stands in
-quotes: `the("t.1")`, `op("i.1", ...)`.
+quotes: `the("t.1")`, `op("i.1", ...)`. A loop of the older API is an axis, by which starts move;
+the blocks of a tensor are a dimension in front of its own:
+
+        w = buffer("w", "float32", (128, 64), "sbuf", blocks=4)
+        for k in affine_range(4):
+            i2 = nisa.dma_copy(dst=w[k, :, :], src=x[128*k:128*k+128, :])  # scale.py:9
 """
 
 from __future__ import annotations
@@ -22,10 +27,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
+from ncc.ir.affine import Affine, affine
 from ncc.ir.core import NOWHERE, Origin
 from ncc.ir.kernel import (
+    AXES,
     Access,
     Arg,
+    AxisLoop,
     Buffer,
     DeviceFor,
     Imm,
@@ -40,7 +48,7 @@ from ncc.ir.text import with_origin
 WORDS = frozenset(
     [
         *("nisa", "reg", "the", "buffer", "params", "results", "args", "outs", "body", "op"),
-        *("fori_loop", "while_loop", "inf", "nan", "KernelCall", "KernelNode", "f"),
+        *("fori_loop", "while_loop", "inf", "nan", "KernelCall", "KernelNode", "f", *AXES),
     ]
 )
 Index = tuple[int, int, int] | int  # a slice (start, stop, step), or one index
@@ -120,13 +128,25 @@ def subscript(access: Access, shape: tuple[int, ...]) -> list[Index] | None:
     return found
 
 
-def shown_index(one: Index, extent: int) -> str:
+def coefficients(access: Access, shape: tuple[int, ...]) -> list[dict[str, int]]:
+    """How far each term moves the start of each dimension in a turn."""
+    found: list[dict[str, int]] = [{} for _ in shape]
+    for axis, stride in access.terms:
+        rest, sign = abs(stride), 1 if stride > 0 else -1
+        for dim, step in enumerate(strides_of(shape)):
+            times, rest = divmod(rest, step)
+            if times:
+                found[dim][axis] = sign * times
+    return found
+
+
+def shown_index(one: Index, extent: int, moved: dict[str, int]) -> str:
     if isinstance(one, int):
-        return str(one)
+        return str(affine(one, moved))
     start, stop, step = one
-    if (start, stop, step) == (0, extent, 1):
+    if (start, stop, step) == (0, extent, 1) and not moved:
         return ":"
-    return f"{start}:{stop}" + (f":{step}" if step != 1 else "")
+    return f"{affine(start, moved)}:{affine(stop, moved)}" + (f":{step}" if step != 1 else "")
 
 
 def show_access(access: Access, buffers: dict[str, Buffer]) -> str:
@@ -135,16 +155,18 @@ def show_access(access: Access, buffers: dict[str, Buffer]) -> str:
     buffer = buffers.get(access.buffer)
     index = None
     if buffer is not None and buffer.dtype == access.dtype and buffer.shape:
-        index = subscript(access, buffer.shape)
+        index = subscript(access, buffer.whole)
     if index is None or buffer is None:
         words = [f"({step}, {num})" for step, num in access.pairs]
-        if access.offset:
-            words.append(f"offset={access.offset}")
+        if access.offset or access.terms:
+            words.append(f"offset={Affine(access.offset, access.terms)}")
         if buffer is None or buffer.dtype != access.dtype:
             words.append(f"dtype={word(access.dtype)}")
         text = f"{name}.ap({', '.join(words)})"
     else:
-        items = [shown_index(x, n) for x, n in zip(index, buffer.shape, strict=True)]
+        moved = coefficients(access, buffer.whole)
+        parts = zip(index, buffer.whole, moved, strict=True)
+        items = [shown_index(x, n, how) for x, n, how in parts]
         text = name if set(items) == {":"} else f"{name}[{', '.join(items)}]"
     for move in access.moves:
         source = show_arg(move.source, buffers)
@@ -194,6 +216,10 @@ def buffer_words(buffer: Buffer) -> list[str]:
         words.append(f"address={plain(buffer.address)}")
     if buffer.data is not None:
         words.append(f"data={word(buffer.data.word())}")
+    if buffer.blocks:
+        words.append(f"blocks={buffer.blocks}")
+    if buffer.axis:
+        words.append(f"axis={word(buffer.axis)}")
     return words
 
 
@@ -210,6 +236,9 @@ def show_statements(
             words = [word(one.name), *(show_arg(x, buffers) for x in (one.var, one.lower))]
             words += [show_arg(one.upper, buffers), f"step={one.step}"]
             yield line("with fori_loop", words, ":", one.origin, indent)
+        elif isinstance(one, AxisLoop):
+            head = f"for {one.name} in {one.kind}"
+            yield line(head, [str(one.count)], ":", one.origin, indent)
         else:
             words = [word(one.name), show_arg(one.condition, buffers)]
             yield line("with while_loop", words, ":", one.origin, indent)

@@ -10,12 +10,17 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+import attrs
+
 from ncc.errors import nearest
 from ncc.ir import penguin as p
+from ncc.ir.affine import Affine, index_of
 from ncc.ir.data import DTYPES, read_data
 from ncc.ir.kernel import (
+    AXES,
     Access,
     Arg,
+    AxisLoop,
     Buffer,
     DeviceFor,
     DeviceWhile,
@@ -30,7 +35,7 @@ from ncc.ir.kernel import (
     Unread,
 )
 from ncc.ir.kernel_ops import OPS, role_of
-from ncc.ir.kernel_print import Index, pairs_of
+from ncc.ir.kernel_print import Index, pairs_of, strides_of
 from ncc.ir.kernel_request import read as read_request
 
 if TYPE_CHECKING:
@@ -96,6 +101,7 @@ class BodyReader:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.buffers: dict[str, Buffer] = {}
+        self.axes: list[str] = []  # the axes around what is read
 
     def kernel(self, one: ast.With, given: ast.Call) -> Kernel:
         reader = self.reader
@@ -135,7 +141,7 @@ class BodyReader:
                 shape: Any = values[2]
             case _:
                 self.reader.unread(call, "buffer(NAME, DTYPE, SHAPE, MEMORY)")
-        known = {"kind": str, "address": tuple, "data": str}
+        known = {"kind": str, "address": tuple, "data": str, "blocks": int, "axis": str}
         for key, value in more.items():
             if key not in known or type(value) is not known[key]:
                 wrong(call, f"a buffer has no {key}={value!r:.40}", nearest(key, known))
@@ -166,6 +172,8 @@ class BodyReader:
                     yield self.op(call, "", one.end_lineno)
                 case ast.With([ast.withitem(ast.Call(ast.Name(str(head))) as call, None)], inside):
                     yield self.loop(head, call, inside)
+                case ast.For(ast.Name(name), ast.Call(ast.Name(str(kind)), [count], []), inside):
+                    yield self.axis(one, name, kind, count)
                 case _:
                     self.reader.unread(one, "an op `i0 = nisa.OP(...)`, or a loop")
 
@@ -191,6 +199,31 @@ class BodyReader:
         self.reader.unread(
             call, "fori_loop(NAME, reg(VAR), LOWER, UPPER, step=N) or while_loop(NAME, reg(VAR))"
         )
+
+    def axis(self, one: ast.For, name: str, kind: str, count: ast.expr) -> AxisLoop:
+        turns = self.reader.value(count)
+        if kind not in AXES or type(turns) is not int or one.orelse:
+            self.reader.unread(one.iter, "affine_range(TURNS) or sequential_range(TURNS)")
+        if name in self.axes:
+            self.reader.wrong(one.iter, f"{name} is already the axis of a loop around this one")
+        self.axes.append(name)
+        body = tuple(self.statements(one.body))
+        self.axes.pop()
+        return AxisLoop(name, kind, turns, body, self.reader.origin(one.iter.end_lineno))
+
+    def affine(self, tree: ast.expr) -> Affine:
+        """A number, or a sum of numbers and multiples of the axes."""
+        try:
+            found = index_of(tree)
+        except ValueError as said:
+            self.reader.wrong(tree, str(said))
+        if not isinstance(found, Affine):
+            self.reader.unread(tree, "a sum of numbers and multiples of axes")
+        for name in found.names():
+            if name not in self.axes:
+                hint = nearest(name, self.axes)
+                self.reader.wrong(tree, f"{name} is no axis of a loop around this", hint)
+        return found
 
     def op(self, call: ast.Call, bound: str, line: int | None) -> KernelOp:
         wrong = self.reader.wrong
@@ -259,19 +292,28 @@ class BodyReader:
             case ast.Call(ast.Attribute(of, "ap"), pairs, words):
                 return self.pattern(tree, self.buffers[self.name(of)], pairs, words)
             case ast.Subscript(of, index):
-                buffer = self.buffers[self.name(of)]
-                items = index.elts if isinstance(index, ast.Tuple) else [index]
-                if len(items) != len(buffer.shape):
-                    has, given = len(buffer.shape), len(items)
-                    said = f"{buffer.name} has {has} dimensions, was indexed by {given}"
-                    self.reader.wrong(tree, said)
-                at = [self.index(x, n) for x, n in zip(items, buffer.shape, strict=True)]
-                pairs, offset = pairs_of(buffer.shape, at)
-                return Access(buffer.name, buffer.dtype, pairs, offset)
+                return self.part(tree, self.buffers[self.name(of)], index)
             case _:
                 buffer = self.buffers[self.name(tree)]
-                pairs, _ = pairs_of(buffer.shape, [(0, n, 1) for n in buffer.shape])
+                pairs, _ = pairs_of(buffer.whole, [(0, n, 1) for n in buffer.whole])
                 return Access(buffer.name, buffer.dtype, pairs)
+
+    def part(self, tree: ast.expr, buffer: Buffer, index: ast.expr) -> Access:
+        """A subscript: a number or a slice for each dimension, which axes may move."""
+        items = index.elts if isinstance(index, ast.Tuple) else [index]
+        if len(items) != len(buffer.whole):
+            has, given = len(buffer.whole), len(items)
+            said = f"{buffer.name} has {has} dimensions, was indexed by {given}"
+            self.reader.wrong(tree, said)
+        at: list[Index] = []
+        terms = Affine()
+        steps = strides_of(buffer.whole)
+        for one, extent, step in zip(items, buffer.whole, steps, strict=True):
+            found, moved = self.index(one, extent)
+            at.append(found)
+            terms = terms.plus(moved, step)
+        pairs, offset = pairs_of(buffer.whole, at)
+        return Access(buffer.name, buffer.dtype, pairs, offset, (), terms.terms)
 
     def moved(self, tree: ast.expr, held: Access, how: str, start: Arg, by: Any) -> Access:
         match how, start:
@@ -281,37 +323,38 @@ class BodyReader:
                 move = Rows(start, *by)
             case _:
                 self.reader.unread(tree, f".{how} of a register or of part of a buffer")
-        return Access(held.buffer, held.dtype, held.pairs, held.offset, (*held.moves, move))
+        return attrs.evolve(held, moves=(*held.moves, move))
 
     def pattern(
         self, tree: ast.expr, buffer: Buffer, trees: list[ast.expr], words: list[ast.keyword]
     ) -> Access:
         pairs = tuple(self.reader.value(x) for x in trees)
-        more: dict[str, Any] = {"offset": 0, "dtype": buffer.dtype}
+        more: dict[str, Any] = {"offset": Affine(), "dtype": buffer.dtype}
         for given in words:
             if given.arg not in more:
                 self.reader.unread(tree, "ap((STEP, NUM), ..., offset=N, dtype=WORD)")
-            more[given.arg] = self.reader.value(given.value)
+            read = self.affine if given.arg == "offset" else self.reader.value
+            more[given.arg] = read(given.value)
         good = all(isinstance(x, tuple) and len(cast("tuple[Any, ...]", x)) == 2 for x in pairs)
         if (
             not good
             or any(type(n) is not int for pair in pairs for n in pair)
-            or type(more["offset"]) is not int
             or type(more["dtype"]) is not str
         ):
             self.reader.unread(tree, "ap((STEP, NUM), ..., offset=N, dtype=WORD)")
-        return Access(buffer.name, more["dtype"], pairs, more["offset"])
+        start: Affine = more["offset"]
+        return Access(buffer.name, more["dtype"], pairs, start.const, (), start.terms)
 
-    def index(self, tree: ast.expr, extent: int) -> Index:
+    def index(self, tree: ast.expr, extent: int) -> tuple[Index, Affine]:
+        """One index in the first turns, and what axes add to it."""
         if not isinstance(tree, ast.Slice):
-            found = self.reader.value(tree)
-            if type(found) is not int:
-                self.reader.unread(tree, "a number or a slice")
-            return found
-        parts = [
-            default if x is None else self.reader.value(x)
-            for x, default in ((tree.lower, 0), (tree.upper, extent), (tree.step, 1))
-        ]
-        if any(type(x) is not int for x in parts) or parts[2] == 0:
+            found = self.affine(tree)
+            return found.const, Affine(0, found.terms)
+        start = Affine() if tree.lower is None else self.affine(tree.lower)
+        stop = Affine(extent) if tree.upper is None else self.affine(tree.upper)
+        step = 1 if tree.step is None else self.reader.value(tree.step)
+        if type(step) is not int or step == 0:
             self.reader.unread(tree, "START:STOP:STEP in whole numbers")
-        return parts[0], parts[1], parts[2]
+        if start.terms != stop.terms:
+            self.reader.unread(tree, "a slice whose ends move together")
+        return (start.const, stop.const, step), Affine(0, start.terms)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ncc.ir.kernel_folded import Ran
+
 HERE = str(Path(__file__).parent) + os.sep  # frames in here are the API, not the kernel
 
 
@@ -120,6 +122,7 @@ class Trace:
     count: int = 0
     registers: int = 0
     ranges: list[Any] = attrs.field(factory=list[Any])  # older API: loops whose body is running
+    ran: list[Ran] = attrs.field(factory=list["Ran"])  # older API: those that become axes
     places: dict[Any, Any] = attrs.field(factory=dict[Any, Any])  # older API: directives by line
     temporary: set[str] = attrs.field(factory=set[str])  # older API: results of calls, by buffer
     warnings: list[str] = attrs.field(factory=list[str])
@@ -224,7 +227,12 @@ class Trace:
             raise self.open_loops[-1].unclosed()
         body = _ordered(tuple(self.bodies[0]), self.order_pairs)
         buffers = tuple(s.buffer for s in self.storages.values())
-        return Kernel(self.name, buffers, params, results, body, self.core)
+        made = Kernel(self.name, buffers, params, results, body, self.core)
+        if not self.ran:
+            return made
+        from ncc.ir.kernel_fold import folded
+
+        return folded(made, self.ran)
 
 
 def same_tensor(one: Buffer, dtype: str, shape: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""A traced kernel on its way down: text, laws, carriers, inlining (290 to 299, 390 to 399)."""
+"""A traced kernel on its way down: text, laws, carriers, inlining (289 to 299, 390 to 399)."""
 
 from __future__ import annotations
 
@@ -36,6 +36,23 @@ def broken(old: str, new: str) -> str:
 
 
 RULES: tuple[Rule, ...] = (
+    Rule(
+        "NCC289",
+        "an axis out of scope",
+        "An axis has at least one turn, and only what is inside its loop is moved by it or has a "
+        "tensor of its own in each turn.",
+        "Move the op into the loop.",
+        wrong=broken(
+            't = buffer("t", "float32", (4, 8), "sbuf")',
+            't = buffer("t", "float32", (4, 8), "sbuf", axis="k")',
+        ),
+        right=broken(
+            "            i1 = nisa",
+            "            for k in affine_range(8):\n"
+            "                i3 = nisa.memset(dst=t.ap((8, 4), (1, 1), offset=k))  # scale.py:6\n"
+            "            i1 = nisa",
+        ),
+    ),
     Rule(
         "NCC290",
         "two buffers or ops with one name",

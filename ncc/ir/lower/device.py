@@ -65,8 +65,9 @@ def plan(kernel: Kernel) -> Plan:
 
 def loops_of(body: tuple[Statement, ...]) -> Iterator[Loop]:
     for one in body:
-        if not isinstance(one, KernelOp):
+        if isinstance(one, Loop):
             yield one
+        if not isinstance(one, KernelOp):
             yield from loops_of(one.body)
 
 

@@ -14,9 +14,10 @@ from typing import Any
 from ncc.ir.bir import Ap, Block, Function, Imm, Inst, Operand
 from ncc.ir.bir_walk import all_insts
 from ncc.ir.kernel import Access, DeviceFor, Kernel, KernelOp, Reg, Statement
+from ncc.ir.kernel_axes import unrolled
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.lower.base import ME, MOST_TURNS
-from ncc.ir.lower.device import begin, device_loop
+from ncc.ir.lower.device import Loop, begin, device_loop
 from ncc.ir.lower.make import Making
 from ncc.ir.lower.pieces import clash
 from ncc.target import Target
@@ -24,7 +25,7 @@ from ncc.target import Target
 
 def lower(kernel: Kernel, target: Target) -> Function:
     """The BIR function of one core's kernel. Its sets have the names of the buffers."""
-    return Lowering(kernel, target).function()
+    return Lowering(unrolled(kernel), target).function()
 
 
 class Lowering(Making):
@@ -52,7 +53,7 @@ class Lowering(Making):
         from ncc.ir.lower.ops import LOWER
 
         for one in body:
-            if not isinstance(one, KernelOp) and one.name in self.plan.loops:
+            if isinstance(one, Loop) and one.name in self.plan.loops:
                 device_loop(self, one)
             elif isinstance(one, DeviceFor):
                 self.unrolled(one)

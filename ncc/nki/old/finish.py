@@ -10,6 +10,7 @@ import attrs
 
 from ncc.ir.kernel import Access, Arg, KernelOp, Statement
 from ncc.ir.kernel_ops import OPS, role_of
+from ncc.nki.old.loops import moved
 from ncc.nki.trace import Trace
 
 # one element of the result for each element of the operands, in their order
@@ -28,6 +29,7 @@ def finished(trace: Trace) -> None:
     """Shorten the recorded body."""
     body = trace.bodies[0]
     trace.bodies[0] = _read(_folded(body, trace), trace)
+    moved(trace.ran, body, trace.bodies[0])
     used = _buffers(trace.bodies[0])
     for name in [n for n in trace.storages if n in trace.temporary and n not in used]:
         del trace.storages[name]

@@ -1,20 +1,33 @@
-"""`nl.affine_range` and `nl.sequential_range`: Python iteration, and a scope.
+"""`nl.affine_range` and `nl.sequential_range`: Python iteration, a scope, and an axis.
 
-The body is recorded once for each index, which is an int. A tile that the body makes belongs to
+The body is recorded once for each index, which is an int; turns that recorded the same become an
+axis of the kernel when it is whole (`ncc.ir.kernel_fold`). A tile that the body makes belongs to
 the loop: after it there is none (`err_local_variable_used_out_of_scope`). `nl.static_range` has no
-scope, and keywords of the ranges mean nothing.
+scope and no axis, and keywords of the ranges mean nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from inspect import currentframe
+from types import FrameType
 from typing import Any, overload
 
 import attrs
 
+from ncc.frames import variable
+from ncc.ir.kernel import Statement
+from ncc.ir.kernel_folded import Ran
 from ncc.nki.language.loops import affine_range as _counted
-from ncc.nki.trace import HERE, Storage, Trace, current, invalid, is_tracing
+from ncc.nki.trace import HERE, Storage, Trace, current, here, invalid, is_tracing
+
+
+def frame_of() -> FrameType | None:
+    """The kernel's frame: the innermost outside of the API."""
+    frame = currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    return frame
 
 
 @attrs.define(eq=False)
@@ -28,9 +41,7 @@ class Turns:
 
     def here(self) -> tuple[Hashable, ...]:
         """The name of what the kernel's line does now, the same in every turn."""
-        frame = currentframe()
-        while frame is not None and frame.f_code.co_filename.startswith(HERE):
-            frame = frame.f_back
+        frame = frame_of()
         place = None if frame is None else (frame.f_code, frame.f_lasti)
         count = self.seen[place] = self.seen.get(place, 0) + 1
         return (*self.path, (place, count))
@@ -47,10 +58,10 @@ def running(trace: Trace) -> Turns:
 class Loop(Sequence[int]):
     """A range whose iteration opens a scope; also an index, as a slice."""
 
-    __slots__ = ("range",)
+    __slots__ = ("kind", "range")
 
-    def __init__(self, steps: range) -> None:
-        self.range = steps
+    def __init__(self, steps: range, kind: str) -> None:
+        self.range, self.kind = steps, kind
 
     @property
     def start(self) -> int:
@@ -86,22 +97,45 @@ class Loop(Sequence[int]):
         trace = current()
         own = Turns(running(trace).here())
         trace.ranges.append(own)
+        ran = Ran(self.kind, variable(frame_of()), here()) if len(trace.bodies) == 1 else None
+        if ran is not None:
+            trace.ran.append(ran)
         try:
             for index in self.range:
                 own.seen.clear()
+                if ran is not None:
+                    ran.turns.append(len(trace.bodies[0]))
                 yield index
         finally:
             trace.ranges.remove(own)
+            if ran is not None:
+                ran.end = len(trace.bodies[0])
 
 
 def affine_range(start: Any, stop: Any = None, step: Any = 1, **ignored: Any) -> Loop:
     """A loop whose turns do not depend on each other; they run in order."""
-    return Loop(_counted(start, stop, step))
+    return Loop(_counted(start, stop, step), "affine_range")
 
 
 def sequential_range(start: Any, stop: Any = None, step: Any = 1, **ignored: Any) -> Loop:
     """A loop whose turns run in order."""
-    return Loop(_counted(start, stop, step))
+    return Loop(_counted(start, stop, step), "sequential_range")
+
+
+def moved(ran: Sequence[Ran], before: Sequence[Statement], after: Sequence[Statement]) -> None:
+    """Loops of a body of which some statements are gone: count those that are left."""
+    if not ran or len(before) == len(after):
+        return
+    places = [0]
+    left = iter(after)
+    wanted = next(left, None)
+    for one in before:
+        kept = wanted is not None and one.name == wanted.name
+        places.append(places[-1] + kept)
+        wanted = next(left, None) if kept else wanted
+    for loop in ran:
+        loop.turns = [places[at] for at in loop.turns]
+        loop.end = places[loop.end] if loop.end >= 0 else loop.end
 
 
 def scope() -> Turns | None:
