@@ -6,6 +6,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -211,6 +212,8 @@ class ndarray(metaclass=_Array):
 
     A class only by its looks, so that it works as an annotation and in `isinstance`.
     """
+
+    __signature__ = signature(_new)
 
     def __class_getitem__(cls, shape: Any) -> type[NkiTensor]:
         return NkiTensor
