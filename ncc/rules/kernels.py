@@ -200,7 +200,7 @@ RULES: tuple[Rule, ...] = (
         "no static form",
         "An instruction whose operands are known only while the machine runs is compiled where the "
         "machine has a form for it.",
-        "Use a Python loop instead of a device loop, or a fixed offset.",
+        "Use an offset that is fixed while tracing, or stage the tile through HBM.",
     ),
     Rule(
         "NCC399",

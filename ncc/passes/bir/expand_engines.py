@@ -28,15 +28,18 @@ After:
           i2_sp = Exit SP after i0(X)
 
 Why:
-    There is no stream called ALL: a record stands in one engine's stream. Each stream that is not
+    There is no stream called ALL: a record stands in one engine's stream. What steers a loop has a
+    copy on each engine, but nobody computes a register that it never reads. Each stream that is not
     empty ends with an Exit of its own, and an engine may only leave when the DMAs that it triggered
     are complete; the Ordered edge from the last one on its queue says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ncc.errors import NccError
-from ncc.ir.bir import Inst, Module, with_insts
+from ncc.ir.bir import Inst, Module, Reg, with_insts
 from ncc.ir.bir_change import with_deps
 from ncc.ir.bir_loops import is_terminator, line
 from ncc.ir.bir_opcodes import keyed
@@ -59,6 +62,7 @@ def apply(module: Module, target: Target) -> Module:
     # a program that does nothing leaves too
     engines = tuple(engine for engine in ENGINES if engine in busy) or ("SP",)
     taken = {inst.name for inst in insts}
+    wanted = {engine: registers_of(engine, insts) for engine in engines}
     copies: dict[str, tuple[str, ...]] = {}
     new: list[Inst] = []
     for block in module.main.blocks:
@@ -67,13 +71,33 @@ def apply(module: Module, target: Target) -> Module:
             if inst.engine != "ALL":
                 new.append(after_all(inst, copies))
             elif inst.opcode in EACH or is_terminator(inst):
-                made = divided(inst, engines, last, taken)
+                mine = tuple(e for e in engines if needs(inst, wanted[e]))
+                made = divided(inst, mine, last, taken)
                 copies[inst.name] = tuple(x.name for x in made)
                 new += [after_all(x, copies) for x in made]
             else:
                 said = f"{inst.opcode} on all engines cannot be divided among them"
                 raise NccError("NCC602", said, inst.origin.place(inst.name))
     return with_insts(module, tuple(new))
+
+
+def registers_of(engine: str, insts: Sequence[Inst]) -> set[str]:
+    """The registers that an engine reads in the end: to branch, to store, or for another one."""
+    mine = [inst for inst in insts if inst.engine in (engine, "ALL")]
+    found: set[str] = set()
+    known = -1
+    while known < len(found):
+        known = len(found)
+        for inst in mine:
+            if inst.engine == engine or needs(inst, found):
+                found |= {x.name for x in inst.ins if isinstance(x, Reg)}
+    return found
+
+
+def needs(inst: Inst, wanted: set[str]) -> bool:
+    """Whether an engine that reads these registers has to do what stands on all engines."""
+    results = [x.name for x in inst.outs if isinstance(x, Reg)]
+    return not results or any(name in wanted for name in results)
 
 
 def divided(
@@ -96,7 +120,7 @@ def divided(
 
 def after_all(inst: Inst, copies: dict[str, tuple[str, ...]]) -> Inst:
     """An edge from an instruction on all engines is one from each of its copies."""
-    if not any(len(copies.get(name, ())) > 1 for name, _ in inst.deps):
+    if all(copies.get(name, (name,)) == (name,) for name, _ in inst.deps):
         return inst
     deps = [(copy, kind) for name, kind in inst.deps for copy in copies.get(name, (name,))]
     return with_deps(inst, tuple(deps), NAME)
