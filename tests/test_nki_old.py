@@ -336,6 +336,38 @@ def test_zeros_in_psum_that_nothing_wrote_read_as_zeros() -> None:
     both(kernel, a, b, want=np.pad(a.T @ b, ((0, 0), (0, 24))) + 1)
 
 
+@pytest.mark.parametrize("where", ["zeros", "ndarray", "placed", "fresh"])
+def test_a_product_that_fills_a_part_is_read_whole(where: str) -> None:
+    """What nobody wrote of PSUM is computed with and never stored: it begins as zeros."""
+
+    def kernel(a: Any, b: Any) -> Any:
+        out = nl.ndarray((45, 50), nl.float32, buffer=nl.shared_hbm)
+        k, m, n, r = (
+            nl.arange(64)[:, None],
+            nl.arange(64)[None, :],
+            nl.arange(60)[None, :],
+            nl.arange(64)[:, None],
+        )
+        x, y = (
+            nl.load(a[k, m], mask=(k < 40) & (m < 45)),
+            nl.load(b[k, n], mask=(k < 40) & (n < 50)),
+        )
+        bank = ncc_compiler.psum.mod_alloc(base_bank=3)
+        acc = {
+            "zeros": lambda: nl.zeros((64, 60), nl.float32, buffer=nl.psum),
+            "placed": lambda: nl.ndarray((nl.par_dim(64), 60), nl.float32, buffer=bank),
+        }.get(where, lambda: nl.ndarray((64, 60), nl.float32, buffer=nl.psum))()
+        if where == "fresh":
+            acc = nisa.nc_matmul(x, y, mask=(k < 40) & (m < 45) & (n < 50))
+        else:
+            acc[0:45, 0:50] += nisa.nc_matmul(x[0:40, 0:45], y[0:40, 0:50])
+        nl.store(out[r, n], nl.exp(acc)[r, n], mask=(r < 45) & (n < 50))
+        return out
+
+    a, b = f(40, 45) / 40, f(40, 50)
+    both(kernel, a, b, want=np.exp(a.T @ b))
+
+
 def test_masks_belong_to_the_operand_of_their_indices() -> None:
     def kernel(a: Any, b: Any) -> Any:
         out = nl.ndarray((70, 90), nl.float32, buffer=nl.shared_hbm)

@@ -13,7 +13,7 @@ from ncc.errors import Place, nearest
 from ncc.ir.core import Origin
 from ncc.ir.kernel import Access, DeviceFor, DeviceWhile, Kernel, Rows, Scalar, Statement, ops_of
 from ncc.ir.kernel_ops import OPS
-from ncc.nki import placed, unwritten
+from ncc.nki import holes, placed, unwritten
 from ncc.nki.arguments import ArraySpec, walked
 from ncc.nki.binding import Bound, name_of, place_of
 from ncc.nki.dtypes import Dtype
@@ -109,6 +109,7 @@ def specialised(
         results = _run(func, bound, trace, place, instances, on_chip_result, tensor)
         if finish is not None:
             finish(trace)
+        holes.cleared(trace)
         if options.force_auto_alloc:
             _unplaced(trace)
         _schedule(trace, options, place)

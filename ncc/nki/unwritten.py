@@ -87,11 +87,12 @@ def _body(
 
 def _write(op: KernelOp, tiles: dict[str, Tile]) -> None:
     for role, arg in op.args:
-        if isinstance(arg, Access) and arg.buffer in tiles and _writes(op, role):
+        if isinstance(arg, Access) and arg.buffer in tiles and is_written(op, role):
             tiles[arg.buffer].write(arg)
 
 
-def _writes(op: KernelOp, role: str) -> bool:
+def is_written(op: KernelOp, role: str) -> bool:
+    """Whether the op writes the operand with this role."""
     return role_of(op.op, role).rstrip("*") in {w.rstrip("*") for w in writes(op.op)}
 
 
@@ -99,7 +100,7 @@ def _op(op: KernelOp, tiles: dict[str, Tile], outputs: set[str], simulated: bool
     to = op.arg("dst")
     leaves = op.op in COPIES and isinstance(to, Access) and to.buffer in outputs
     for role, arg in op.args:
-        if not isinstance(arg, Access) or _writes(op, role):
+        if not isinstance(arg, Access) or is_written(op, role):
             continue
         tile = tiles.get(arg.buffer)
         if tile is None or tile.told or tile.full or (tile.wrote and not leaves):

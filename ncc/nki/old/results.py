@@ -122,10 +122,22 @@ def copied(x: Tile, dtype: Any) -> Tile:
     """A copy in SBUF, which holds as much as `x` does."""
     made = fresh(x.shape, dtype)
     isa.tensor_copy(made, x)
+    return held(made, x)
+
+
+def held(made: Tile, x: Tile) -> Tile:
+    """`made` is a copy of all of `x`: it is walked alike, and what `x` lacks it lacks."""
     made.axes = x.axes
-    if x.storage.left is not None and x.shape[0] > 0:
+    if is_whole(x):
+        made.storage.left = x.storage.left
+    elif x.storage.left is not None:
         made.storage.left = (left_rows(x), *((0, n) for n in x.shape[1:]))
     return made
+
+
+def is_whole(x: Tile) -> bool:
+    """Whether `x` is all of a tile of which a mask left a part."""
+    return x.storage.left is not None and x.shape == (x.shape[0], x.row) and not x.offset
 
 
 def cast_to(x: Tile, dtype: Any) -> Tile:

@@ -11,7 +11,6 @@ from ncc.nki.old.index import NO_AXES, Axes, Index, Mask, common, whole
 from ncc.nki.old.loops import in_scope
 from ncc.nki.old.masks import Box
 from ncc.nki.old.walks import RuntimeIndex, bounds_of, spread_grids
-from ncc.nki.regions import psum
 from ncc.nki.tensor import DynSlice, NkiTensor
 from ncc.nki.tensor_base import TensorBase
 from ncc.nki.trace import Storage, current, invalid, is_tracing, wrong_shape, wrong_type
@@ -94,10 +93,6 @@ class Tile(NkiTensor):
             in_scope(self.storage)
         if write:
             self.storage.left = None
-        elif self.storage.zero and self.buffer == psum:
-            from ncc.nki.old.zeros import written_zeros
-
-            written_zeros(self)
         return super().access(role, compute=compute, write=write)
 
     def cut(self, box: Box) -> Self:

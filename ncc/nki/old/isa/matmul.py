@@ -11,7 +11,7 @@ from ncc.nki.isa import constants as c
 from ncc.nki.isa.operands import generation
 from ncc.nki.old.index import Axes, Index, Mask
 from ncc.nki.old.masks import Box, plain, regions
-from ncc.nki.old.results import cast_to, fresh, function, in_sbuf, joint, left_rows, tile
+from ncc.nki.old.results import cast_to, fresh, function, in_sbuf, is_whole, joint, left_rows, tile
 from ncc.nki.old.tile import Tile
 from ncc.nki.regions import psum, sbuf
 from ncc.nki.trace import current, wrong_shape
@@ -216,6 +216,8 @@ def nc_transpose(
     source = tile(data, "nc_transpose", "data")
     rows, columns = _flat(source)
     boxes = regions(joint(mask, (source,)), source.shape, "nc_transpose")
+    if boxes is None and is_whole(source) and generation(current("nc_transpose")) < 3:
+        boxes = [source.storage.left]  # trn1 multiplies by the identity: what is no number spreads
     if boxes == []:
         made = fresh((columns, rows), dtype or source.dtype)
         made.valid = []
@@ -254,7 +256,7 @@ def _same(x: Tile, made: Tile) -> Tile:
     left = x.storage.left
     if x.ndim == 2:
         made.axes = x.axes[::-1]
-        if left is not None and x.shape == (x.shape[0], x.row) and not x.offset:
+        if is_whole(x):
             made.storage.left = (left[1], left_rows(x))
     if made.valid:
         made.storage.left = made.valid[0]

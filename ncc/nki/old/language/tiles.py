@@ -19,6 +19,7 @@ from ncc.nki.old.results import (
     filled,
     fresh,
     function,
+    held,
     in_sbuf,
     is_tile,
     joint,
@@ -148,7 +149,8 @@ def copy(src: Any, *, mask: Any = None, dtype: Any = None, **ignored: Any) -> An
     if is_hbm(source):
         return load(source, mask=mask, dtype=dtype)
     kind = dtype or source.dtype
-    return written("nl.copy", source.shape, kind, mask, isa.tensor_copy, (source,))
+    made = written("nl.copy", source.shape, kind, mask, isa.tensor_copy, (source,))
+    return made if made.valid else held(made, source)
 
 
 @function("static_cast")
