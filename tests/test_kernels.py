@@ -637,6 +637,15 @@ CASES += (
         keys={"rows": 8, "width": 20},
     ),
     Case(
+        "words.counted_in_turns",
+        lambda rng: [np.array([[3]], np.int32)],
+        lambda n: np.stack(
+            [(i < n) * (i + np.arange(20) + 2 * np.arange(8)[:, None]) for i in range(4)]
+        ),
+        0.0,
+        keys={"rows": 8, "width": 20},
+    ),
+    Case(
         "views.four_axes_copied",
         normal((8, 2, 4, 3, 5)),
         lambda x: x.transpose(0, 4, 2, 3, 1),

@@ -53,16 +53,17 @@ def start(m: Lowering, arg: Any, value: int) -> int:
 
 def iota(m: Lowering) -> None:
     dst, begin = m.walk("dst"), m.op.arg("offset")
-    if isinstance(begin, Reg) and begin.name in m.cells:
-        held = m.temp(dst, "int32")  # counted from 0, then moved by what the register holds
-        count(m, held, 0)
+    own = None
+    if isinstance(begin, Reg) and m.number(begin) is None:
         own = column_of(m, begin, dst.rows, "int32")
-        assert own is not None
-        by = m.same_quadrant(held, own)
-        exact(m, held, held, by.with_free(((0, dst.count),)), "add")
-        m.copy(dst, held)
-    else:
+    if own is None:
         count(m, dst, start(m, begin, 0))
+        return
+    held = m.temp(dst, "int32")  # counted from 0, then moved by what the register holds
+    count(m, held, 0)
+    by = m.same_quadrant(held, own)
+    exact(m, held, held, by.with_free(((0, dst.count),)), "add")
+    m.copy(dst, held)
 
 
 def count(m: Lowering, dst: Walk, base: int) -> None:
