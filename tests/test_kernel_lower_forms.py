@@ -180,3 +180,27 @@ def test_a_sum_of_two_passes_that_begins_at_run_time_is_refused():
 
     with pytest.raises(NccError, match=r"NCC398 .*nc_matmul adds, in two passes, to t\d+ where"):
         nki.jit(two)(A, B)
+
+
+def narrow(a, b, rounds=False):
+    x, y = nl.load(a), tile(dtype=nl.float8_e4m3)
+    if rounds:
+        nisa.tensor_scalar(y, x, nl.multiply, 0.3)
+    else:
+        nisa.tensor_copy(y, x)
+    t, wide = tile(), nl.ndarray((40, 40), nl.float32, buffer=nl.psum)
+    nisa.activation(t, nl.exp, y)
+    nisa.nc_matmul(wide, y, nl.load(b))
+    return *stored(t), *drained(wide)
+
+
+def test_the_e4m3_type_that_trn3_lacks_is_carried_in_bfloat16(monkeypatch):
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    a, b = A.astype(ml_dtypes.float8_e4m3), B.astype(ml_dtypes.float8_e4m3)
+    kernel = nki.jit(narrow)
+    for told, ran in zip(nki.simulate(kernel)(a, b), kernel(a, b), strict=True):
+        assert told.tobytes() == ran.tobytes()
+    with pytest.raises(
+        NccError, match=r"NCC262 .*tensor_scalar rounds its result to float8e4, a ty"
+    ):
+        kernel(a, b, rounds=True)

@@ -50,6 +50,7 @@ import attrs
 from ncc.errors import NccError
 from ncc.ir.core import unchanged
 from ncc.ir.kernel_request import Request
+from ncc.ir.kernel_wide import widened
 from ncc.ir.penguin import Function, KernelCall, KernelNode, Statement
 from ncc.passes.base import define
 from ncc.target import Target
@@ -58,7 +59,7 @@ from ncc.target import Target
 def traced(one: Statement, target: Target) -> Statement:
     if not isinstance(one, KernelCall):
         return one
-    bodies = tuple(one.source.trace(target))
+    bodies = tuple(widened(body, target) for body in one.source.trace(target))
     for body in bodies:
         if set(body.params) != {name for name, _ in one.args}:
             said = f"was called with {[n for n, _ in one.args]}, and its trace takes {body.params}"
