@@ -28,10 +28,15 @@ from ncc.ir.footprints import (
     runs_meet,
     same_bytes,
 )
+from ncc.ir.recent import Recent
 
 MANY = 16  # readers of the same bytes, from which on it pays to cut off what is written over
 # rank of a kind of edge: the stronger one stays where a pair has two reasons
 STRENGTH = {"Ordered": 1, "Anti": 2, "Output": 3, "Flow": 4}
+
+Found = list[dict[int, str]]
+# the verifier asks for what the pass has just found
+_flows, _clashes = Recent[Found](), Recent[Found]()
 
 Cell = tuple[int, int, int]
 Parts = tuple[tuple[Cell, Rect], ...]
@@ -182,11 +187,20 @@ def _reaching(layer: Layer, rect: Rect, found: dict[int, str], kind: str, me: in
                 return
 
 
-def flows(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
+def flows(accesses: Sequence[Access], places: Places) -> Found:
     """For each instruction the earlier ones whose bytes it reads: reaching definitions."""
+    return _flows.get(accesses, lambda: _sweep_reads(accesses, places))
+
+
+def clashes(accesses: Sequence[Access], places: Places) -> Found:
+    """For each instruction the earlier ones that read (Anti) or wrote (Output) what it writes."""
+    return _clashes.get(accesses, lambda: _sweep_writes(accesses, places))
+
+
+def _sweep_reads(accesses: Sequence[Access], places: Places) -> Found:
     cells = Cells(places)
     writers: dict[Cell, Layer] = {}
-    result: list[dict[int, str]] = []
+    result: Found = []
     for me, (reads, writes) in enumerate(accesses):
         found: dict[int, str] = {}
         for cell, part in cells.of(reads):
@@ -201,12 +215,11 @@ def flows(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
     return result
 
 
-def clashes(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
-    """For each instruction the earlier ones that read (Anti) or wrote (Output) what it writes."""
+def _sweep_writes(accesses: Sequence[Access], places: Places) -> Found:
     cells = Cells(places)
     readers: dict[Cell, Layer] = {}
     writers: dict[Cell, Layer] = {}
-    result: list[dict[int, str]] = []
+    result: Found = []
     for me, (reads, writes) in enumerate(accesses):
         found: dict[int, str] = {}
         for cell, part in cells.of(writes):
@@ -227,12 +240,10 @@ def clashes(accesses: Sequence[Access], places: Places) -> list[dict[int, str]]:
     return result
 
 
-def each_block(
-    module: Module, find: Callable[[Sequence[Access], Places], list[dict[int, str]]]
-) -> list[dict[int, str]]:
+def each_block(module: Module, find: Callable[[Sequence[Access], Places], Found]) -> Found:
     """What `find` says of each block, numbered along the line: at a border all engines meet."""
     footprints = Footprints(module)
-    found: list[dict[int, str]] = []
+    found: Found = []
     for block in module.main.blocks:
         start = len(found)
         mine = find(footprints.all(block.insts), footprints.places)

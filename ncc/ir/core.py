@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import is_
 from typing import Any
 
 import attrs
@@ -71,7 +72,7 @@ def each(program: Any, change: Callable[[Any], Any]) -> Any:
 def unchanged(new: Sequence[object], old: Sequence[object]) -> bool:
     """Whether both hold the very same objects. Then a pass gives back the node that it was given,
     and no law is asked about it again."""
-    return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+    return len(new) == len(old) and all(map(is_, new, old))
 
 
 @attrs.frozen

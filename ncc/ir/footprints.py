@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ncc.ir.bir import SHARED, Ap, Function, Inst, Loc, LocSet, Module, Operand
+from ncc.ir.core import unchanged
 from ncc.ir.data import size_of
 from ncc.ir.indirect import INDIRECT, spread_all
 from ncc.ir.recent import Recent
@@ -120,6 +121,7 @@ class Places:
         self.found: dict[str, tuple[int, Loc, LocSet, int]] = {}
         self.pitches: dict[int, int] = {}
         self._known: dict[tuple[int, int], tuple[Operands, Operands, Rects, Rects]] = {}
+        self.accesses: tuple[list[Any], list[Access]] = ([], [])  # of the last walk, and of what
         scratch: list[tuple[Loc, LocSet]] = []
         for owner in func.sets:
             for loc in owner.locs:
@@ -372,5 +374,14 @@ class Footprints:
         return reads, writes
 
     def all(self, insts: tuple[Inst, ...]) -> list[Access]:
-        of = self.of
-        return [of(inst) for inst in insts]
+        """The accesses in program order: the very list of the last time, where edges and waits are
+        all that changed since."""
+        read: list[Any] = [self.gen]
+        for inst in insts:
+            read += (inst.opcode, inst.engine, inst.ins, inst.outs, inst.keys)
+        known, accesses = self.places.accesses
+        if not unchanged(read, known):
+            of = self.of
+            accesses = [of(inst) for inst in insts]
+            self.places.accesses = read, accesses
+        return accesses
