@@ -225,15 +225,14 @@ TERMINATORS = frozenset(name for name, row in OPCODES.items() if row.family == "
 # ---- facts of the passes from penguin-to-bir to unroll ------------------------------------------
 
 
-def _whole(code: str, bad: Callable[[Inst], bool], said: str) -> Any:
-    """A fact about every instruction, walked as one loop because it is asked after every pass."""
+def _each(code: str, bad: Callable[[Inst], bool], said: str) -> Any:
+    """A fact about every instruction."""
 
-    def check(module: Module, target: Target) -> Faults:
-        for func in module.functions:
-            for inst in all_insts(func.blocks):
-                if bad(inst):
-                    text = said.format(opcode=inst.opcode, engine=inst.engine)
-                    yield NccError(code, text, inst.origin.place(inst.name))
+    def check(node: Inst | LocSet, module: Module, target: Target) -> Faults:
+        if type(node) is not Inst or not bad(node):
+            return NOTHING
+        text = said.format(opcode=node.opcode, engine=node.engine)
+        return iter((NccError(code, text, node.origin.place(node.name)),))
 
     return check
 
@@ -265,7 +264,11 @@ def _blocks(module: Module) -> tuple[Any, ...]:
 
 
 LAWS: tuple[Law, ...] = (
-    Law("names_are_found_and_unique", names_are_found_and_unique),
+    Law(
+        "names_are_found_and_unique",
+        names_are_found_and_unique,
+        reads=lambda module: (module.queues, module.functions),
+    ),
     Law("every_location_fits_its_set", every_location_fits_its_set, node=True),
     Law(
         "every_instruction_is_legal",
@@ -280,43 +283,43 @@ LAWS: tuple[Law, ...] = (
 FACTS: tuple[Law, ...] = (
     Law(
         "no_carrier_is_left",
-        _whole("NCC391", lambda x: x.opcode == "NKIKLIRKernel", "is still a carrier"),
-        reads=_blocks,
+        _each("NCC391", lambda x: x.opcode == "NKIKLIRKernel", "is still a carrier"),
+        node=True,
     ),
     Law(
         "no_kernel_is_left",
-        _whole("NCC394", _kernel, "{opcode} is still the call of a kernel"),
-        reads=_blocks,
+        _each("NCC394", _kernel, "{opcode} is still the call of a kernel"),
+        node=True,
     ),
     Law(
         "no_matmul_has_a_flag",
-        _whole("NCC424", _has_flag, "has an accumulation_flag before mm-acc-flags sets them"),
-        reads=_blocks,
+        _each("NCC424", _has_flag, "has an accumulation_flag before mm-acc-flags sets them"),
+        node=True,
     ),
     Law(
         "operands_are_bound",
-        _whole("NCC423", _unbound, "{opcode} still has an operand that is a tile"),
-        reads=_blocks,
+        _each("NCC423", _unbound, "{opcode} still has an operand that is a tile"),
+        node=True,
     ),
     Law(
         "every_instruction_has_one_engine",
-        _whole("NCC435", lambda x: "|" in x.engine, "may run on {engine}; one must be chosen"),
-        reads=_blocks,
+        _each("NCC435", lambda x: "|" in x.engine, "may run on {engine}; one must be chosen"),
+        node=True,
     ),
     Law(
         "no_abstract_copy_is_left",
-        _whole("NCC425", lambda x: x.opcode == "AbstractCopy", "is still an AbstractCopy"),
-        reads=_blocks,
+        _each("NCC425", lambda x: x.opcode == "AbstractCopy", "is still an AbstractCopy"),
+        node=True,
     ),
     Law(
         "no_loop_is_left",
-        _whole("NCC423", lambda x: bool(x.blocks or x.axis), "{opcode} still holds a block"),
-        reads=_blocks,
+        _each("NCC423", lambda x: bool(x.blocks or x.axis), "{opcode} still holds a block"),
+        node=True,
     ),
     Law(
         "patterns_are_physical",
-        _whole("NCC423", _symbolic, "{opcode} still has an operand with loop variables"),
-        reads=_blocks,
+        _each("NCC423", _symbolic, "{opcode} still has an operand with loop variables"),
+        node=True,
     ),
     *bir_memory_laws.FACTS,
     *bir_order_laws.FACTS,
