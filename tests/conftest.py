@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+gc.set_threshold(100_000)  # as the command line: nodes form no cycles, and tests make millions
 sys.path.insert(0, str(Path(__file__).parent))
 
 
