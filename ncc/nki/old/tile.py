@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Self
 
-from ncc.ir.kernel import Access, Rows, Scalar
+from ncc.ir.kernel import Access, Rows
 from ncc.nki.layout import span
-from ncc.nki.old.index import NO_AXES, Axes, Index, Mask, common, whole
+from ncc.nki.old.index import NO_AXES, Axes, Index, Mask, whole
 from ncc.nki.old.loops import in_scope
 from ncc.nki.old.masks import Box
 from ncc.nki.old.walks import RuntimeIndex, bounds_of, spread_grids
 from ncc.nki.tensor import DynSlice, NkiTensor
 from ncc.nki.tensor_base import TensorBase
-from ncc.nki.trace import Storage, current, invalid, is_tracing, wrong_shape, wrong_type
-from ncc.nki.views import ints, scalar_source, vector_source, whole_number
+from ncc.nki.trace import Storage, current, is_tracing, wrong_shape, wrong_type
+from ncc.nki.views import ints
 
 # dimension, its size, and the affine index that walks it: checked when an instruction uses the view
 Bound = tuple[int, int, int, tuple[int, ...]]
-MIXED = "index every dimension with nl.arange or nl.mgrid, or every one with slices"
-
-
-def walked_dims(shape: tuple[int, ...], axes: Sequence[frozenset[int]], rank: int) -> list[int]:
-    """The dimensions of a result that stay. An index of `nl.mgrid` has a dimension for each part of
-    the grid; those of parts that select nothing here are dropped, down to `rank`."""
-    spare = [d for d in range(1, len(shape)) if shape[d] == 1 and not axes[d]]
-    dropped = spare[: max(len(shape) - rank, 0)]
-    return [d for d in range(len(shape)) if d not in dropped]
 
 
 class Tile(NkiTensor):
@@ -131,16 +122,18 @@ class Tile(NkiTensor):
     # --- indexing -----------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Self:
+        from ncc.nki.old.walked import walked
+
         given = spread_grids(index)
         if len(given) == len(self.shape) and (plain := self._static(given)) is not None:
             return plain
         for one in given:
             if isinstance(one, Index | RuntimeIndex | TensorBase):
-                return self._walked(self._whole_index(given))
+                return walked(self, self._whole_index(given))
             if isinstance(one, Mask):
                 return self._masked(given)
         if self._leaves(given):
-            return self._walked(self._whole_index(given))
+            return walked(self, self._whole_index(given))
         return super().__getitem__(given)
 
     def _static(self, given: tuple[Any, ...]) -> Self | None:
@@ -215,136 +208,6 @@ class Tile(NkiTensor):
                 if stop is not None and stop > size:
                     return True
         return False
-
-    def _walked(self, given: tuple[Any, ...]) -> Self:
-        """Index tensors for the dimensions: their common shape is that of the result."""
-        indices, runtime = self._indices(given)
-        shape: tuple[int, ...] = ()
-        for one in indices:
-            shape = common(shape, one.shape)
-        for _, source, _ in runtime:
-            if source.size > 1:
-                shape = common(shape, source.shape)
-        offset, strides = self.offset, [0] * len(shape)
-        bounds: list[Bound] = []
-        axes: list[frozenset[int]] = [NO_AXES] * len(shape)
-        dynamic = {k for k, _, _ in runtime}
-        for k, one in enumerate(indices):
-            wide = one.wide(shape)
-            offset += wide.offset * self.strides[k]
-            for d, step in enumerate(wide.steps):
-                strides[d] += step * self.strides[k]
-                axes[d] |= wide.axes[d]
-            if k not in dynamic:
-                bounds.append((k, self.shape[k], wide.offset, wide.steps))
-            if self.row and k == 0 and any(wide.steps[1:]):
-                raise self._no_tile()
-            if self.row and k and wide.steps and wide.steps[0]:
-                raise self._no_tile()
-        moves = [*self.moves]
-        for k, source, reach in runtime:
-            moves.append(self._move(k, source, reach, strides))
-        if self.row:
-            if len(shape) < 2:
-                raise self._no_tile()
-            if shape[0] > 1 and not strides[0]:
-                raise self._no_tile()
-            strides[0] = self.row if shape[0] == 1 else strides[0]
-        elif not shape:
-            shape, strides, axes = (1,), [1], [NO_AXES]
-            bounds = [(k, n, o, (0,)) for k, n, o, _ in bounds]
-        kept = walked_dims(shape, axes, max(2, len(given)))
-        made = self.derived(
-            tuple(shape[d] for d in kept), tuple(strides[d] for d in kept), offset, tuple(moves)
-        )
-        made.bounds = tuple((k, n, o, tuple(steps[d] for d in kept)) for k, n, o, steps in bounds)
-        made.axes = tuple(axes[d] for d in kept)
-        return made
-
-    def _no_tile(self) -> Exception:
-        said = f"the index of {self.name} walks partitions in a dimension that is not the first"
-        hint = "partitions: nl.arange(p)[:, None]; free elements: nl.arange(f)[None, :]"
-        return wrong_shape("NCC316", said, hint)
-
-    def _indices(
-        self, given: tuple[Any, ...]
-    ) -> tuple[list[Index], list[tuple[int, Tile, tuple[int, int]]]]:
-        """An affine index for each dimension, and what the machine adds to it."""
-        static = any(isinstance(one, Index | RuntimeIndex) for one in given)
-        slices = [k for k, one in enumerate(given) if isinstance(one, slice | DynSlice)]
-        rows = any(isinstance(one, TensorBase) and one.size > 1 for one in given)
-        if static and slices:
-            said = f"an index of {self.name} mixes index tensors and slices"
-            raise wrong_type("NCC313", said, MIXED)
-        kept = [0] if self.row and 0 not in slices and slices else []
-        order = sorted([*kept, *slices])
-        first = 1 if rows and slices else 0
-        rank = len(order) + first
-        if self.row and order and rank < 2:
-            rank = 2
-        found: list[Index] = []
-        runtime: list[tuple[int, Tile, tuple[int, int]]] = []
-        for k, one in enumerate(given):
-            constant = Index((), (), 0, ())
-            if k in order:
-                start, count, step = self._steps(k, one)
-                place = first + order.index(k)
-                form = tuple(count if d == place else 1 for d in range(rank))
-                steps = tuple(step if d == place else 0 for d in range(rank))
-                found.append(Index(form, steps, start, (NO_AXES,) * rank))
-            elif isinstance(one, Index):
-                if one.ndim < 2 and one.size > 1:
-                    said = f"an index of {self.name} is nl.arange of one dimension"
-                    hint = "give it its place: nl.arange(n)[:, None] or nl.arange(n)[None, :]"
-                    raise wrong_shape("NCC370", said, hint)
-                found.append(one)
-            elif isinstance(one, RuntimeIndex):
-                found.append(one.index)
-                runtime.append((k, one.tile, one.index.reach()))
-            elif isinstance(one, Tile):
-                found.append(constant)
-                runtime.append((k, one, (0, 0)))
-            else:
-                number = whole(one)
-                if number is None:
-                    said = f"{self.name} cannot be indexed with {one!r:.60}"
-                    raise wrong_type("NCC313", said, "an int, a slice, nl.ds or an index tensor")
-                found.append(constant + (number + self.shape[k] if number < 0 else number))
-        return found, runtime
-
-    def _steps(self, k: int, one: Any) -> tuple[int, int, int]:
-        """Start, count and step of a slice that may end behind its dimension."""
-        if isinstance(one, DynSlice):
-            start = whole_number(one.start, "nl.ds: the start")
-            return start, whole_number(one.size, "nl.ds: the size"), 1
-        if not isinstance(one, slice):
-            return whole_number(one, f"an index of {self.name}"), 1, 1
-        n = self.shape[k]
-        first, last, by = bounds_of(one)
-        start, stop = whole(first), whole(last)
-        step = 1 if by is None else whole_number(by, "a step")
-        start = 0 if start is None else start + n if start < 0 else start
-        stop = n if stop is None else stop + n if stop < 0 else stop
-        return start, len(range(start, stop, step)), step
-
-    def _move(self, k: int, source: Tile, reach: tuple[int, int], strides: list[int]) -> Any:
-        _, high = reach
-        if source.size == 1:
-            if k == 0 and self.row:
-                said = f"dimension 0 of {self.name}, its partitions, at a run-time index"
-                raise invalid("NCC322", said, "move the rows by nl.load from HBM")
-            return Scalar(scalar_source(source), self.strides[k], self.shape[k] - high)
-        if self.row:
-            said = f"{self.name} is on chip, and one index for each row chooses in HBM only"
-            raise invalid("NCC322", said, "nl.gather_flattened, or nl.load from HBM")
-        if source.size != source.shape[0]:
-            said = f"the row indices {source.name} have the shape {source.shape}"
-            raise wrong_shape("NCC322", said, "one index a row: (rows, 1)")
-        if strides and strides[0]:
-            said = f"the rows of {self.name} are walked by an index tile and by an index tensor"
-            raise wrong_shape("NCC322", said, "the index tile alone chooses the rows")
-        access, _ = vector_source(source)
-        return Rows(access, self.strides[k], self.shape[k] - high)
 
     # --- stores -------------------------------------------------------------------------------
 
