@@ -146,6 +146,11 @@ MATMULT = "i2 = Matmult PE acc:float32[[6,4],[1,6]] <- x_t:bfloat16[[6,8],[1,6]]
             "NCC417 i2: multiplies bfloat16 by float32; both are 32 bits wide or neither",
         ),
         (
+            "x_t:bfloat16[[6,8],[1,6]] w_t:bfloat16[[4,8],[1,4]]",
+            "x_t:bfloat16[[6,8],[1,6]] w_t:bfloat16[[4,8],[1,4]] perf_mode=DoubleRow",
+            "NCC417 i2: multiplies bfloat16 by bfloat16; perf_mode=DoubleRow is for 8-bit floats",
+        ),
+        (
             "<- acc:float32[[6,4],[1,6]]",
             "<- acc:float32[[6,4],[1,5]]",
             "NCC420 i3: TensorCopy reads 20 elements and writes 24",

@@ -8,8 +8,11 @@ import pytest
 
 from ncc import nki
 from ncc.errors import NccError
+from ncc.ir.kernel_wide import widened
 from ncc.nki import isa as nisa
 from ncc.nki import language as nl
+from ncc.nki.binding import bind
+from ncc.target import TARGETS
 
 RNG = np.random.default_rng(11)
 # few values, so that there are ties, and both zeros
@@ -192,6 +195,31 @@ def narrow(a, b, rounds=False):
     nisa.activation(t, nl.exp, y)
     nisa.nc_matmul(wide, y, nl.load(b))
     return *stored(t), *drained(wide)
+
+
+def pairs(a, b):
+    left, right = (nl.ndarray((8, 2, n), nl.float8_e4m3, buffer=nl.sbuf) for n in (6, 9))
+    nisa.dma_copy(left, a)
+    nisa.dma_copy(right, b)
+    total = nl.ndarray((6, 9), nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(total, left, right, perf_mode=nisa.matmul_perf_mode.double_row)
+    nisa.nc_matmul(total, left, right, perf_mode=nisa.matmul_perf_mode.double_row)
+    return drained(total)
+
+
+def test_a_product_of_double_rows_is_two_where_bfloat16_carries_them(monkeypatch):
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    draw = np.random.default_rng(3)
+    a, b = (draw.integers(-4, 5, (8, 2, n)).astype(ml_dtypes.float8_e4m3) for n in (6, 9))
+    kernel = nki.jit(pairs)
+    (got,) = kernel(a, b)
+    want = 2 * np.einsum("kpm,kpn->mn", a.astype(np.float32), b.astype(np.float32))
+    np.testing.assert_array_equal(got, want)
+    found = kernel.specialisation(bind(kernel.func, (a, b), {}, TARGETS["trn3"]), TARGETS["trn3"])
+    made = widened(found.kernels[0], TARGETS["trn3"])
+    keys = {op.name: dict(op.keys) for op in made.body if op.op == "nc_matmul"}
+    assert list(keys.values()) == [{}, *[{"accumulate": True}] * 3]
+    assert list(keys) == ["i2.0", "i2", "i3.0", "i3"]
 
 
 def test_the_e4m3_type_that_trn3_lacks_is_carried_in_bfloat16(monkeypatch):

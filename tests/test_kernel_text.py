@@ -207,6 +207,9 @@ def with_op(number: int, **fields: object):
         (with_op(0, engine="tensr"), "NCC293", "no engine is called tensr"),
         (with_op(0, after=("i1",)), "NCC293", "must follow i1"),
         (with_op(0, args=(("dst", Imm(1.0)), ("src", Imm(1.0)))), "NCC293", "is a number"),
+        (with_op(0, op="nc_matmul", keys=(("perf_mode", "double_row"),),
+                 args=tuple((r, Access("t", "bfloat16", ((8, 4), (4, 2), (1, 4))))
+                            for r in ("dst", "stationary", "moving"))), "NCC293", "no 8-bit float"),
         (with_op(2, args=(("dst", Access("x", "float32", ((8, 4), (1, 8)))),
                           ("src", Access("t", "float32", ((8, 4), (1, 8)))))), "NCC292", "writes x"),
         (with_op(2, args=(("dst", Access("y", "float32", ((8, 4), (1, 8)))),

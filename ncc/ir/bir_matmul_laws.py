@@ -8,7 +8,7 @@ from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst
 from ncc.ir.bir_opcodes import key
 from ncc.ir.bir_patterns import elements
-from ncc.ir.data import size_of
+from ncc.ir.data import FP8, size_of
 from ncc.target import Target
 
 BANK = 2048  # bytes of a PSUM bank, on every machine
@@ -33,6 +33,12 @@ def product(inst: Inst, rows: Rows, target: Target) -> NccError | None:
     if (size_of(moving.dtype) == 4) != (size_of(stationary.dtype) == 4):
         said = f"multiplies {stationary.dtype} by {moving.dtype}; both are 32 bits wide or neither"
         return fault("NCC417", inst, said)
+    mode = key(inst, "perf_mode")
+    if mode != "None" and not {moving.dtype, stationary.dtype} <= FP8:
+        said = (
+            f"multiplies {stationary.dtype} by {moving.dtype}; perf_mode={mode} is for 8-bit floats"
+        )
+        return fault("NCC417", inst, said, "leave perf_mode out")
     k, m = moving.ap[0][1], elements(stationary.ap[1:])
     n, across = elements(moving.ap[1:]), out.ap[0][1]
     if stationary.ap[0][1] != k or across != m or elements(out.ap[1:]) != n:

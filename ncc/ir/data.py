@@ -30,6 +30,7 @@ DTYPES: dict[str, tuple[str, int, str]] = {
     "uint64": ("uint64", 8, "u64"),
 }
 FLOATS = frozenset(d for d in DTYPES if "float" in d)
+FP8 = frozenset(d for d in FLOATS if DTYPES[d][1] == 1)
 FROM_HLO = {hlo: name for name, (_, _, hlo) in DTYPES.items()}
 
 

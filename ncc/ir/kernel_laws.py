@@ -15,7 +15,7 @@ import attrs
 from ncc.errors import NccError, Place, listed, nearest
 from ncc.ir import penguin as p
 from ncc.ir.core import Origin
-from ncc.ir.data import DTYPES, size_of
+from ncc.ir.data import DTYPES, FP8, size_of
 from ncc.ir.kernel import (
     AXES,
     Access,
@@ -223,6 +223,8 @@ class Body:
                 yield _fault("NCC293", op, f"{key} of {op.op} cannot be {value!r:.40}")
         if [k for k, _ in op.keys] != sorted({k for k, _ in op.keys}):
             yield _fault("NCC293", op, "its keys are not in order")
+        if ("perf_mode", "double_row") in op.keys:
+            yield from _double_row(op)
         if op.engine not in ENGINES:
             yield _fault("NCC293", op, f"no engine is called {op.engine}; {listed(ENGINES)} are")
         for name in op.after:
@@ -292,6 +294,19 @@ class Body:
         if not said:
             self.good.add(access)
         return said
+
+
+def _double_row(op: KernelOp) -> Faults:
+    """The array takes rows two by two in 8-bit floats only (NKI reference 7.2)."""
+    for role in ("stationary", "moving"):
+        arg = op.arg(role)
+        if not isinstance(arg, Access):
+            continue
+        if arg.dtype not in FP8:
+            said = f"{role} of {op.op} in double_row is {arg.dtype}, and no 8-bit float"
+            yield _fault("NCC293", op, said, "leave perf_mode out")
+        elif len(arg.pairs) < 3 or arg.pairs[1][1] != 2:
+            yield _fault("NCC293", op, f"{role} of {op.op} in double_row is no [K, 2, n]")
 
 
 def _names(body: tuple[Statement, ...]) -> Iterator[str]:

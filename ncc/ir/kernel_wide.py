@@ -1,7 +1,8 @@
 """A kernel's tiles of the e4m3 type that the target lacks, as bfloat16, which holds its values.
 
 What moves values of the type stays exact so; what would round a result to it has no stand-in, nor
-has what looks at its bits.
+has what looks at its bits. A product of double rows, which the array feeds with 8-bit floats only
+(NKI reference 7.2), becomes two products into one sum, as it does again where it is lowered.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import attrs
 
 from ncc.errors import NccError
-from ncc.ir.kernel import Access, Kernel, KernelOp, Statement, ops_of
+from ncc.ir.kernel import Access, Arg, Kernel, KernelOp, Statement, ops_of
 from ncc.ir.kernel_ops import role_of, writes
 from ncc.target import Target
 
@@ -44,17 +45,37 @@ def _check(op: KernelOp, names: frozenset[str], narrow: str, target: Target) -> 
 def _body(body: tuple[Statement, ...], names: frozenset[str]) -> tuple[Statement, ...]:
     found: list[Statement] = []
     for one in body:
-        if isinstance(one, KernelOp):
-            args = tuple(
-                (
-                    role,
-                    attrs.evolve(x, dtype=WIDE)
-                    if isinstance(x, Access) and x.buffer in names
-                    else x,
-                )
-                for role, x in one.args
-            )
-            found.append(attrs.evolve(one, args=args))
-        else:
+        if not isinstance(one, KernelOp):
             found.append(attrs.evolve(one, body=_body(one.body, names)))
+            continue
+        args = tuple((role, _wide(x, names)) for role, x in one.args)
+        made = attrs.evolve(one, args=args)
+        double = args != one.args and ("perf_mode", "double_row") in one.keys
+        found.extend(_rows(made) if double else (made,))
     return tuple(found)
+
+
+def _wide(arg: Arg, names: frozenset[str]) -> Arg:
+    if isinstance(arg, Access) and arg.buffer in names:
+        return attrs.evolve(arg, dtype=WIDE)
+    return arg
+
+
+def _rows(op: KernelOp) -> tuple[KernelOp, KernelOp]:
+    """A product of double rows as two: the first adds if it did, the second always does, and has
+    the name, since what must follow the product must follow both."""
+    keys = {key: value for key, value in op.keys if key != "perf_mode"}
+    first = attrs.evolve(op, name=f"{op.name}.0", args=_row(op, 0), keys=tuple(keys.items()))
+    more = tuple(sorted({**keys, "accumulate": True}.items()))
+    return first, attrs.evolve(op, args=_row(op, 1), keys=more, after=())
+
+
+def _row(op: KernelOp, row: int) -> tuple[tuple[str, Arg], ...]:
+    """The operands of one of the two products: [K, 2, n] as [K, n]."""
+    args: list[tuple[str, Arg]] = []
+    for role, arg in op.args:
+        if isinstance(arg, Access) and role != "dst":
+            rows, (step, _), *columns = arg.pairs
+            arg = attrs.evolve(arg, pairs=(rows, *columns), offset=arg.offset + row * step)
+        args.append((role, arg))
+    return tuple(args)

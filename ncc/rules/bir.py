@@ -224,7 +224,8 @@ RULES: tuple[Rule, ...] = (
         "NCC417",
         "matmul operands that do not match",
         "Both operands have the same partitions, the result has the stationary columns as partitions and "
-        "the moving ones inside, and either both operands are 32 bits wide or neither.",
+        "the moving ones inside, and either both operands are 32 bits wide or neither. A perf_mode "
+        "reads 8-bit floats in pairs; other types have none.",
         "Compare the three patterns; convert one operand when only the widths differ.",
         names=("BIR034",),
         **_but(

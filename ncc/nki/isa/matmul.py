@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ncc.errors import listed
-from ncc.ir.data import size_of
+from ncc.ir.data import FP8, size_of
 from ncc.ir.kernel import Access
 from ncc.nki.isa import constants as c
 from ncc.nki.isa import written
@@ -26,7 +26,6 @@ from ncc.nki.isa.operands import (
 from ncc.nki.trace import Instruction, Trace, current, invalid, place, wrong_shape, wrong_type
 from ncc.nki.views import several
 
-FP8 = frozenset({"float8e4", "float8e5", "float8_e4m3fn", "float8e3"})
 FLOATS = frozenset({"float32", "bfloat16", "float16"}) | FP8
 LEGACY, OCP = "float8e4", "float8_e4m3fn"  # two readings of the same bits
 WIDE_MOVING = {4: 4096, 2: 8192}  # columns of one product on trn3, by bytes of an element of dst
@@ -66,6 +65,9 @@ def nc_matmul(
         if size and size[1] != 128:
             said = f"{where} with perf_mode double_row takes whole columns, tile_size is {size}"
             raise invalid("NCC354", said, "use tile_size=(rows, 128)")
+        if is_transpose:
+            said = f"{where} with perf_mode double_row multiplies; it cannot be a transpose"
+            raise invalid("NCC336", said, "leave one of perf_mode and is_transpose out")
     keys = {
         "is_transpose": bool(is_transpose),
         "perf_mode": mode,
