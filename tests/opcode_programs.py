@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
+import attrs
 import numpy as np
 
 from ncc import driver, passes
@@ -17,6 +18,7 @@ from ncc.ir.bir_reader import Reader
 from ncc.ir.bir_text import show
 from ncc.ir.data import FLOATS, numpy_type, size_of
 from ncc.ir.neff import Neff
+from ncc.passes.bir import lower_select
 from ncc.sim.run import run_neff
 from ncc.stages import Stage
 from ncc.target import TARGETS
@@ -210,6 +212,8 @@ class Program:
         start = self.stage()
         Verifier().check(start)
         wanted = meaning(start.module, self.target, self.inputs)
+        lowered = lower_select.PASS.run(start.module, self.target)
+        start = attrs.evolve(start, module=lowered)
         neff = driver.walk(start, driver.plan(start)).module
         assert isinstance(neff, Neff)
         for order in orders:

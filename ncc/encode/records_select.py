@@ -17,10 +17,9 @@ from ncc.encode.record_parts import (
     operation,
     refusal,
 )
-from ncc.ir.bir import Ap, Imm, Inst, Operand
+from ncc.ir.bir import Imm, Inst, Operand
 from ncc.ir.bir_opcodes import key
 from ncc.ir.bir_operands import one_value
-from ncc.ir.footprints import meets
 
 FILL_REGISTER = 63  # of Pool, written right before each selection
 FILL_MODE = {"is_gt": 0, "is_ge": 1, "is_equal": 2, "not_equal": 3}
@@ -165,32 +164,6 @@ def select_reduce(ctx: Context, inst: Inst) -> list[Record]:
     return [("SelectReduce", made)]
 
 
-def select(ctx: Context, inst: Inst) -> list[Record]:
-    """What is false everywhere first, then what is true over it."""
-    mask, on_true, on_false = inst.ins
-    out = inst.outs[0]
-    target = ctx.operands.rect(out)
-    if any(isinstance(x, Ap) and meets(ctx.operands.rect(x), target) for x in (mask, on_true)):
-        raise refusal(inst, "writes over its mask or what it selects, in two steps")
-    dst = ctx.operands.tensor(inst, out)
-    if isinstance(on_false, Imm):
-        made = fields(
-            dst=dst.at,
-            out_dtype=dst.tag,
-            nchan=dst.channels,
-            count=dst.elements,
-            set_value=element_bits(on_false.value, dtype_of(out)),
-        )
-        first = ("Memset", made)
-    else:
-        src = ctx.operands.tensor(inst, on_false)
-        made = fields(
-            src=src.at, dst=dst.at, in_dtype=src.tag, out_dtype=dst.tag, nchan=dst.channels
-        )
-        first = ("Copy" if src.tag == dst.tag else "Cast", made)
-    return [first, predicated(ctx, inst, on_true, mask)]
-
-
 # quadrants
 
 
@@ -215,7 +188,6 @@ ENCODERS: dict[str, Encoder] = {
     "Iota": iota,
     "TensorScalarAffineSelect": affine_select,
     "RangeSelect": range_select,
-    "Select": select,
     "CopyPredicated": copy_predicated,
     "StreamShuffle": shuffle,
     "StreamTranspose": stream_transpose,

@@ -312,6 +312,11 @@ FACTS: tuple[Law, ...] = (
         node=True,
     ),
     Law(
+        "no_select_is_left",
+        _each("NCC439", lambda x: x.opcode == "Select", "is still a Select"),
+        node=True,
+    ),
+    Law(
         "no_loop_is_left",
         _each("NCC423", lambda x: bool(x.blocks or x.axis), "{opcode} still holds a block"),
         node=True,

@@ -122,7 +122,7 @@ OPERANDS: dict[str, str] = {
     "Select": """
         tensor mask, tensor or immediate on_true, tensor or immediate on_false -> tensor
         mask: integers, not 0 means true. out may not share bytes with mask or on_true.
-        * Two records: a copy of on_false, a predicated copy of on_true (trn2 for an immediate).
+        * lower-select: a copy of on_false, a predicated copy of on_true (trn2 for an immediate).
     """,
     "CopyPredicated": """
         tensor mask, tensor src -> tensor

@@ -61,6 +61,7 @@ PIPELINE: tuple[str, ...] = (
     "bir.finalize_insts",
     "bir.lower_ac",
     "bir.unroll",
+    "bir.lower_select",  # before leave-ssa: it writes its result twice
     # BIR, a straight line over unplaced locations
     "bir.bir_dce",
     "bir.leave_ssa",
@@ -88,6 +89,7 @@ PIPELINE: tuple[str, ...] = (
     "bir.sync_waits",
     "bir.alloc_sems",
     "bir.load_act_tables",
+    "bir.check_dve_profile",  # after everything that adds an instruction to DVE
     "bir.drop_warm_loads",  # after everything that moves an instruction or writes SBUF
     "bir.alloc_regs",
     # bytes

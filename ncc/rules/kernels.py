@@ -203,6 +203,13 @@ RULES: tuple[Rule, ...] = (
         "Use an offset that is fixed while tracing, or stage the tile through HBM.",
     ),
     Rule(
+        "NCC439",
+        "a select in one instruction",
+        "lower-select makes two copies of every Select, so its result lies on neither its mask nor "
+        "what is true.",
+        "Write the result to another tile.",
+    ),
+    Rule(
         "NCC399",
         "a trace that does not fit its call",
         "Tracing a kernel gives a body for each core, with the parameters of the call.",

@@ -167,6 +167,13 @@ RULES: tuple[Rule, ...] = (
         _numbered("i0 = NoOp PE update PE+1(0)"),
     ),
     Rule(
+        "NCC609",
+        "no profile of DVE",
+        "DVE is set up with a list of opcodes, and one list has all that the program uses.",
+        "Write the work with other instructions, or let another engine do it.",
+        ("no DVE profile contains all opcodes",),
+    ),
+    Rule(
         "NCC610",
         "a conflict without an edge",
         "Of two accesses to one byte, one of them a write, the later instruction depends on the earlier one.",

@@ -28,3 +28,7 @@ def exp_product(lhs_t, rhs):
         nisa.activation(dst=result[:, columns], op=nl.exp, data=acc[:, columns])
     nisa.dma_copy(dst=out, src=result)
     return out
+
+
+# expect lower-select: no Select, 1 Matmult
+# expect check-dve-profile: 1 Matmult

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ncc.ir.bir import Ap, Imm, Operand
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.lower.act import COMMANDS, FOLDS, finish, fold_into, read_dve, result, set_dve, whole
-from ncc.ir.lower.move import as_mask, bits_of, spread
+from ncc.ir.lower.move import as_mask, spread
 from ncc.ir.lower.vector import alu, one_in_psum
 
 if TYPE_CHECKING:
@@ -53,13 +53,10 @@ def kept(m: Lowering, dst: Walk, data: Walk, mask: Walk, otherwise: Operand, com
     with nor accumulators."""
     held, chosen = m.temp(dst, "float32"), m.temp(dst, "float32")
     m.copy(chosen, data)
-    if isinstance(otherwise, Imm):
-        m.memset(held, bits_of(otherwise.value, "float32"))
-    else:
-        assert isinstance(otherwise, Ap)
+    if isinstance(otherwise, Ap):
         spread(m, held, otherwise)
     for x, y, z in m.accesses((m.same_quadrant(chosen, mask), chosen, held), 3):
-        m.emit("CopyPredicated", "DVE", (z,), (x, y))
+        m.emit("Select", "DVE", (z,), (x, y, otherwise if isinstance(otherwise, Imm) else z))
     m.copy(dst, held)
     if command in ("reset", "reset_reduce"):
         set_dve(m, dst.rows, -FLT_MAX, m.stands(held))
