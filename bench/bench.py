@@ -283,12 +283,12 @@ def growth_rows() -> list[Row]:
 def machine_row() -> Row:
     """What a bundle costs in the machine when it has almost no data: 200 products of 2 × 2."""
     from ncc.driver import compile as compile_
-    from ncc.driver import run_stage
     from ncc.front.hlo import parse
     from ncc.pack import unpack
     from ncc.stages import Stage
     from ncc.target import TARGETS
     from ncc.values import whole
+    from ncc.walking import run_stage
 
     lines = ["HloModule tiny", "", "ENTRY %main (a.0: bf16[2,2]) -> f32[2,2] {"]
     lines.append("  %a.0 = bf16[2,2]{1,0} parameter(0)")

@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 from ncc import checking
-from ncc.driver import load_program, plan, walk
 from ncc.observe import Dump
+from ncc.programs import load_program
 from ncc.target import TARGETS
+from ncc.walking import plan, walk
 
 stage = load_program(sys.argv[1], TARGETS["trn2"])
 walk(stage, plan(stage), [Dump(Path(sys.argv[2]))])

@@ -15,11 +15,12 @@ import numpy as np
 
 import ncc
 from ncc import pack
-from ncc.driver import Step, load_program
 from ncc.observe import Dump
+from ncc.programs import load_program
 from ncc.stages import Stage
 from ncc.target import TARGETS
 from ncc.values import whole
+from ncc.walking import Step
 
 
 class Lines:

@@ -13,11 +13,11 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ncc.driver import Plan, Step, Stop, run_stage, walk
 from ncc.errors import NccError, Place
 from ncc.ir.hlo import Module
 from ncc.stages import Stage
 from ncc.values import Array, random, shaped, signature, whole
+from ncc.walking import Plan, Step, Stop, run_stage, walk
 
 INEXACT = {"custom-call", "exponential", "divide", "log", "tanh", "sqrt", "rsqrt", "logistic"}
 

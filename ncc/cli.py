@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ncc.driver import InternalFault
     from ncc.errors import NccError
+    from ncc.walking import InternalFault
 
 # name, where it is (module of ncc.commands, its command), one line of help
 COMMANDS: tuple[tuple[str, str, str], ...] = (
@@ -162,9 +162,9 @@ def gone() -> int:
 
 def told(fault: Exception, arguments: list[str]) -> int:
     """Tell a fault on stderr; its exit status."""
-    from ncc.driver import InternalFault
     from ncc.errors import NccError, UsageError
     from ncc.files import reason
+    from ncc.walking import InternalFault
 
     match fault:
         case NccError():

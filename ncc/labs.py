@@ -157,8 +157,9 @@ def grade(lab: Lab, mine: dict[str, Pass], programs: tuple[str, ...]) -> list[Gr
 
 def _grade(lab: Lab, mine: dict[str, Pass], program: str) -> Grade:
     from ncc import checking
-    from ncc.driver import load_program, plan, walk
+    from ncc.programs import load_program
     from ncc.target import TARGETS
+    from ncc.walking import plan, walk
 
     stage = load_program(lab.folder / program, TARGETS["trn2"])
     try:

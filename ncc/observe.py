@@ -15,8 +15,8 @@ from typing import Any
 import attrs
 
 from ncc import files
-from ncc.driver import Step
 from ncc.stages import Stage, level
+from ncc.walking import Step
 
 
 @attrs.define

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ncc.errors import NccError
 from ncc.ir.core import NOWHERE, Origin, modules_of
+from ncc.walking import plan_to, walk
 
 if TYPE_CHECKING:
     from ncc.stages import Stage
@@ -22,7 +23,7 @@ BUNDLE = re.compile(r"(?:core (\d+) )?(\w+) (\d+) \(\w+\)")  # as the machine na
 
 @contextmanager
 def lines_of(stage: Stage, **ends: Any) -> Generator[None]:
-    """A fault in a run of what `stage` was compiled to (with `ends`, as in `driver.plan`) gets the
+    """A fault in a run of what `stage` was compiled to (with `ends`, as in `walking.plan`) gets the
     line of the source."""
     try:
         yield
@@ -36,8 +37,6 @@ def lines_of(stage: Stage, **ends: Any) -> Generator[None]:
 
 def origin_of(stage: Stage, core: int, engine: str, number: int, ends: dict[str, Any]) -> Origin:
     """Where one bundle of a compiled program comes from."""
-    from ncc.driver import plan_to, walk
-
     if stage.level == "neff":
         return NOWHERE
     program = modules_of(walk(stage, plan_to(stage, "isa", **ends)).module)[core]

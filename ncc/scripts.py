@@ -16,10 +16,10 @@ def run_script(arguments: list[str]) -> None:
     other exception is the script's own and is shown as Python shows it, without ncc's frames.
     """
     from ncc.cli import at_fault
-    from ncc.driver import InternalFault
     from ncc.errors import NccError
     from ncc.nki.hooks import install
     from ncc.nki.programs import is_users
+    from ncc.walking import InternalFault
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small products; the same bits on any host
     script = Path(arguments[0])

@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 
 from ncc import checking, passes
-from ncc.driver import plan
 from ncc.errors import NccError
 from ncc.ir.bir import Inst, with_insts
 from ncc.passes.base import Pass
 from ncc.stages import Stage
+from ncc.walking import plan
 
 
 def broken(name: str, wreck: Callable[[Any], Any]) -> dict[str, Pass]:

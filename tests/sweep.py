@@ -42,10 +42,10 @@ def checked(number: int) -> tuple[int, str, str]:
 
 def failure(seed: int, target: str, dtype: str, batch: str) -> str:
     from ncc import checking
-    from ncc.driver import plan
     from ncc.front.hlo import parse
     from ncc.stages import Stage
     from ncc.target import target as named
+    from ncc.walking import plan
 
     try:
         text = program(seed, dtype=dtype, batch=batch)
@@ -83,10 +83,10 @@ def least_memory(text: str, target: str) -> str:
 
 def spills(text: str, target: str) -> bool:
     """Whether the allocators had to move a value out of SBUF or PSUM and back."""
-    from ncc.driver import plan, walk
     from ncc.front.hlo import parse
     from ncc.stages import Stage
     from ncc.target import target as named
+    from ncc.walking import plan, walk
 
     stage = Stage("hlo", named(target), "input", (), parse(text, "x.hlo", 1))
     last = walk(stage, plan(stage, stop_after="insert-spills"))
@@ -113,11 +113,11 @@ def effort(number: int) -> int:
 
 
 def compiles(text: str, target: str) -> bool:
-    from ncc.driver import plan, walk
     from ncc.errors import NccError
     from ncc.front.hlo import parse
     from ncc.stages import Stage
     from ncc.target import target as named
+    from ncc.walking import plan, walk
 
     stage = Stage("hlo", named(target), "input", (), parse(text, "x.hlo", 1))
     try:

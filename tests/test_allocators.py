@@ -13,7 +13,7 @@ from test_alloc_spills import PASSES, PLACED, kept, random_program, rings
 from test_kernel_carriers import OVERLAP
 
 from ncc import nki
-from ncc.driver import compile, load_program, run_stage
+from ncc.driver import compile
 from ncc.errors import NccError
 from ncc.ir.allocators import ALLOCATORS, allocate
 from ncc.ir.colouring import INFINITE, Node
@@ -21,10 +21,12 @@ from ncc.kernels.attention import attention_cte
 from ncc.kernels.matmul import matmul
 from ncc.nki import compiler
 from ncc.passes.bir import alloc_psum, alloc_sbuf, insert_spills, liveness
+from ncc.programs import load_program
 from ncc.stages import read_stage
 from ncc.target import ALLOCATORS as NAMES
 from ncc.target import target
 from ncc.values import whole
+from ncc.walking import run_stage
 
 PROGRAMS = Path(__file__).parent / "programs"
 each = pytest.mark.parametrize("name", NAMES)

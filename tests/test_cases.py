@@ -14,13 +14,13 @@ from whole_programs import HERE, field, hlo, printed, product, program_of, strea
 
 from ncc import checking, driver, nki, pack, values
 from ncc.cli import call
-from ncc.driver import plan
 from ncc.errors import NccError
 from ncc.ir.bir_opcodes import key
 from ncc.ir.hlo_literal import array_of
 from ncc.nki import programs
 from ncc.stages import read_stage
 from ncc.target import TARGETS
+from ncc.walking import plan
 
 BF16 = ml_dtypes.bfloat16
 kernels = programs.imported(HERE / "case_kernels.py")

@@ -448,7 +448,7 @@ def test_every_printed_stage_goes_on_to_the_same_bytes(example):
     Every seventh is compiled to its end all the same.
     """
     from ncc.commands.examples import programs
-    from ncc.driver import plan, walk
+    from ncc.walking import plan, walk
 
     kept = Kept()
     last = package.compile(programs()[example], observers=[kept]).module

@@ -14,10 +14,11 @@ from neff_files import signed
 
 import ncc as package
 from ncc import pack
-from ncc.driver import load_program, plan, run_stage, walk
 from ncc.errors import NccError
+from ncc.programs import load_program
 from ncc.target import TARGETS
 from ncc.values import whole
+from ncc.walking import plan, run_stage, walk
 
 
 @pytest.fixture

@@ -258,7 +258,7 @@ def test_a_full_disk_under_stdout_is_one_sentence(ncc, monkeypatch):
 def test_help_loads_nothing_heavy():
     code = (
         "import sys; from ncc.cli import call; call(['--help']);"
-        "heavy = {'attr', 'numpy', 'lark', 'rich', 'graphviz', 'ncc.driver', 'ncc.errors'};"
+        "heavy = {'attr', 'numpy', 'lark', 'rich', 'graphviz', 'ncc.driver', 'ncc.walking', 'ncc.errors'};"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

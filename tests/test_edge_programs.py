@@ -12,12 +12,12 @@ import pytest
 from whole_programs import hlo
 
 from ncc import checking, driver
-from ncc.driver import plan
 from ncc.errors import NccError
 from ncc.front.hlo import parse
 from ncc.stages import Stage, read_stage
 from ncc.target import target as named
 from ncc.unchecked import UNCHECKED
+from ncc.walking import plan
 
 
 def dot(lhs: str, rhs: str, out: str, dims: str) -> str:

@@ -13,7 +13,6 @@ from whole_programs import hlo, printed, product, program_of, seed, streams
 
 from ncc import checking, driver, passes, values
 from ncc.cli import call
-from ncc.driver import plan
 from ncc.encode.bundle import decode_stream, encode_stream
 from ncc.encode.codes import ACT_FUNC
 from ncc.errors import NccError
@@ -34,6 +33,7 @@ from ncc.pack import build, unpack
 from ncc.pack.listing import asm
 from ncc.sim.run import run_isa, run_neff
 from ncc.stages import Stage, read_stage
+from ncc.walking import plan
 
 SMALL = product(6, 10, 5, bias=True, relu=True)
 PLACES = {"PE": 0, "Activation": 1, "Pool": 2, "DVE": 3, "SP": 4}

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 
-from ncc.driver import check, compile, run_stage
+from ncc.driver import check, compile
 from ncc.errors import NccError
 from ncc.ir import kernel_binary
 from ncc.ir import penguin as p
@@ -24,6 +24,7 @@ from ncc.rules.kernels import SCALE
 from ncc.stages import Stage, level, read_stage
 from ncc.target import target
 from ncc.verify import Verifier
+from ncc.walking import run_stage
 
 HEAD = "# ncc penguin target=trn2 after=split-acc-groups\n"
 X = np.arange(32, dtype=np.float32).reshape(4, 8)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncc import nki, pack
-from ncc.driver import check, compile, json_stage, load_program, run_stage
+from ncc.driver import check, compile
 from ncc.errors import NccError
 from ncc.ir.bir_json import program_from_json, to_json
 from ncc.ir.core import Cores, modules_of
@@ -28,9 +28,11 @@ from ncc.nki.running import stage_of
 from ncc.observe import kinds_of
 from ncc.pack.listing import asm, disasm
 from ncc.passes import called
+from ncc.programs import json_stage, load_program
 from ncc.sim.run import run_isa, run_neff
 from ncc.stages import Stage, read_stage
 from ncc.target import TARGETS
+from ncc.walking import run_stage
 
 TRN1, TRN2 = TARGETS["trn1"], TARGETS["trn2"]
 CORES = Path(__file__).parent / "programs" / "cores.py"

@@ -17,9 +17,9 @@ from ncc.commands.shared import (
     show_table,
     written,
 )
-from ncc.driver import Observer, Plan, pass_named, walk
 from ncc.errors import UsageError
 from ncc.observe import Changes, Dump, Pictures, Prints, Statistics, Times
+from ncc.walking import Observer, Plan, pass_named, walk
 
 LATER = {"raise_attention": False}
 
@@ -150,9 +150,9 @@ def watchers(look: dict[str, Any], stem: str, todo: Plan) -> list[Observer]:
 @click.option("-o", "--output", metavar="FILE", help="the SVG to write; stdout otherwise")
 def draw(after: str, output: str | None, **given: Any) -> None:
     """Draw the stage of PROGRAM after one pass, with what the pass touched tinted."""
-    from ncc.driver import Step
     from ncc.stages import Stage
     from ncc.view.render import picture
+    from ncc.walking import Step
 
     last: list[Step] = []
 

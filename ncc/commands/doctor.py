@@ -25,7 +25,8 @@ def doctor() -> int:
     """Print versions, then compile and run the seed matmul; status 3 when it is wrong."""
     import ncc
     from ncc.commands.examples import programs
-    from ncc.driver import load_program, run
+    from ncc.driver import run
+    from ncc.programs import load_program
     from ncc.stages import level
     from ncc.target import TARGETS
     from ncc.values import whole

@@ -73,8 +73,9 @@ def run(
 ) -> None:
     """Run PROGRAM (HLO text, kernel.py:name, a printed stage or a NEFF) and print its outputs."""
     from ncc import values
-    from ncc.driver import plan_to, refused_early, run_stage, walk
+    from ncc.driver import refused_early
     from ncc.placing import lines_of
+    from ncc.walking import plan_to, run_stage, walk
 
     level(where)
     if outputs:

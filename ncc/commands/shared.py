@@ -14,11 +14,12 @@ import attrs
 import click
 
 from ncc import files, passes
-from ncc.driver import Plan, first_pass, load_program, pass_named, plan
 from ncc.errors import NccError, Place, UsageError, nearest
 from ncc.passes.base import Pass
+from ncc.programs import load_program
 from ncc.stages import Stage
 from ncc.target import ALLOCATORS, Target, target
+from ncc.walking import Plan, first_pass, pass_named, plan
 
 
 def names(words: str | None) -> frozenset[str]:

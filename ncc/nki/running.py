@@ -24,8 +24,8 @@ def interpreted(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[s
 
 def compiled(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
     """From the bytes, on the machine. The NEFF is made once for each specialisation."""
-    from ncc.driver import run_stage
     from ncc.placing import lines_of
+    from ncc.walking import run_stage
 
     if not out_buffers(found):
         return {}  # a program without outputs has no container
@@ -37,11 +37,12 @@ def compiled(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[str,
 
 def neff_of(found: Specialisation) -> Stage:
     """The last stage of a specialisation, made when it is first asked for."""
-    from ncc.driver import compile
+    from ncc.walking import plan, walk
 
     stage = found.kept.get("neff")
     if stage is None:
-        stage = found.kept["neff"] = compile(stage_of(found), target=found.target)
+        start = stage_of(found)
+        stage = found.kept["neff"] = walk(start, plan(start))
     return stage
 
 
