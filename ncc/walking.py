@@ -93,8 +93,10 @@ def plan(
     start_after: str = "",
     skip: Iterable[str] = (),
     replaced: Mapping[str, Pass] | None = None,
+    asked: Iterable[str] = (),
 ) -> Plan:
-    """The passes that are left for `start`: those after the pass that its header names.
+    """The passes that are left for `start`: those after the pass that its header names. A pass of
+    `passes.ASKED` runs only if it is `asked` for.
 
     A stage that is an input (or names no pass of the list) begins at the first pass of its level.
     NCC007 for skipping a required pass, NCC001 for a name that is none or an end that never comes.
@@ -113,7 +115,8 @@ def plan(
             raise UsageError("NCC001", said)
     without = {pass_named(name) for name in skip}
     instead = {pass_named(name): one for name, one in (replaced or {}).items()}
-    for name in sorted(without | instead.keys()):
+    wanted = {pass_named(name) for name in asked}
+    for name in sorted(without | instead.keys() | wanted):
         if order.index(name) < first:
             said = f"{name} does not run any more: the program stands after {begin}"
             raise UsageError("NCC001", said)
@@ -122,6 +125,7 @@ def plan(
             said = f"{name} is required and cannot be skipped"
             hint = f"--with-pass {name}=FILE puts another in its place"
             raise UsageError("NCC007", said, hint=hint)
+    without |= passes.ASKED - wanted - instead.keys()
     left = [name for name in order[first:last] if name not in without]
     return Plan(tuple((name, instead.get(name, named[name])) for name in left))
 

@@ -14,6 +14,7 @@ EXPECT = re.compile(r"^(?://|#) expect ([\w.-]+): (.+)$", re.M)
 INTENT = re.compile(r"^(?://|#) intent: (.+)$", re.M)
 TARGET = re.compile(r"^(?://|#) target: (\S+)$", re.M)
 KERNEL = re.compile(r"^# kernel: (\w+)$", re.M)  # of a file of Python, with its arguments
+ASKED = re.compile(r"^(?://|#) asked: (\S+)$", re.M)  # passes that run only when asked for
 ARG = re.compile(r"^# arg: (\w+=.+)$", re.M)
 CLAUSE = re.compile(r"(?:(\d+|no) )(\w+)|`([^`]+)`$")
 
@@ -76,5 +77,5 @@ def traced(path: Path) -> Traced:
         from ncc.target import target as target_named
 
         program = kernel_stage(f"{path}:{kernel[1]}", target_named(target), ARG.findall(text))
-    ncc.compile(program, target=target, observers=[record])
+    ncc.compile(program, target=target, observers=[record], asked=ASKED.findall(text))
     return record

@@ -175,7 +175,6 @@ def test_broken_text_never_ends_in_a_traceback():
         ("no_broadcast_is_left", "t = broadcast z dimensions=() : f32[2,3]", "NCC206 t: broadcast is still there; broadcast_in_dim is its one form"),
         ("no_constant_is_converted", "t = convert z : bf16[]", "NCC207 t: convert of a constant is still there"),
         ("no_constant_is_converted", "t = transpose z permutation=() : f32[]", "NCC207 t: transpose of a constant is still there"),
-        ("no_transpose_is_left", "t = transpose a permutation=(1,0) : f32[3,2]", "NCC209 t: transpose is still there"),
     ],
 )  # fmt: skip
 def test_a_fact_that_does_not_hold(fact, line, said):

@@ -21,8 +21,6 @@ from ncc.errors import UsageError
 from ncc.observe import Changes, Dump, Pictures, Prints, Statistics, Times
 from ncc.walking import Observer, Plan, pass_named, walk
 
-LATER = {"raise_attention": False}
-
 
 @click.command("compile")
 @program_options
@@ -49,15 +47,11 @@ LATER = {"raise_attention": False}
 @click.option("--pass-times", is_flag=True, help="print the seconds of every pass")
 @click.option("--stats", is_flag=True, help="print how many nodes each stage has")
 @click.option("--json", "as_json", is_flag=True, help="print tables as JSON")
-@click.option("--raise-attention", is_flag=True, hidden=True)
 def compile_(output: str | None, **given: Any) -> None:
     """Compile PROGRAM (HLO text, kernel.py:name or a printed stage) to a NEFF.
 
     Any stage on the way can be printed, drawn or written.
     """
-    for option, plain in LATER.items():
-        if given.pop(option) != plain:
-            raise UsageError("NCC005", f"--{option.replace('_', '-')} is not there yet")
     look = {k: given.pop(k) for k in tuple(given) if k not in JOB}
     if look["as_json"] and not (look["pass_times"] or look["stats"]):
         raise UsageError("NCC002", "--json prints tables; ask for --pass-times or --stats too")
@@ -105,6 +99,7 @@ JOB = (
     "arg",
     "allocator",
     "nki_form",
+    "raise_attention",
 )
 
 

@@ -87,6 +87,11 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="who places tiles in SBUF and PSUM  [default: the kernel's, else coloring]",
         ),
         click.option(
+            "--raise-attention",
+            is_flag=True,
+            help="put the attention kernel in the place of dot, softmax and dot",
+        ),
+        click.option(
             "--nki-form",
             type=click.Choice(["bir", "klir"]),
             help="how a kernel's body travels into BIR; the NEFF is the same"
@@ -106,13 +111,14 @@ class Job:
     machine: Target
     skip: tuple[str, ...]
     replaced: Mapping[str, Pass]
+    asked: tuple[str, ...] = ()
 
     def plan(self, stop_after: str = "", start_after: str = "") -> Plan:
         return plan(self.stage, stop_after=stop_after, start_after=start_after, **self.ends)
 
     @property
     def ends(self) -> dict[str, Any]:
-        return {"skip": self.skip, "replaced": self.replaced}
+        return {"skip": self.skip, "replaced": self.replaced, "asked": self.asked}
 
 
 def job(
@@ -125,6 +131,7 @@ def job(
     arg: Sequence[str],
     allocator: str | None,
     nki_form: str | None,
+    raise_attention: bool = False,
 ) -> Job:
     """The options of `program_options` as a Job; what comes later is refused by name (NCC005)."""
     if ranks != 1:
@@ -146,7 +153,8 @@ def job(
             raise UsageError("NCC002", said)
         stage = allocating(stage, allocator) if allocator else stage
     replaced = dict(replacement(words) for words in with_pass)
-    return Job(stage, found, tuple(sorted(names(",".join(skip)))), replaced)
+    asked = ("raise-attention",) if raise_attention else ()
+    return Job(stage, found, tuple(sorted(names(",".join(skip)))), replaced, asked)
 
 
 def allocating(stage: Stage, allocator: str) -> Stage:

@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from ncc.interp import hlo
+from ncc.interp import hlo, hlo_ops
 from ncc.interp.mhlo import contract
 from ncc.ir.data import FROM_HLO, numpy_type
 from ncc.ir.hlo import ArrayShape, Computation, Instruction, Module, called
@@ -92,6 +92,8 @@ def _call(computation: Computation, args: Sequence[Any], around: hlo.Around) -> 
                 env[inst.name] = args[inst.number]
             case "call" | "fusion":
                 env[inst.name] = _call(around.others[called(inst)[0]], given, around)
+            case "reduce" if len(given) == 2:
+                env[inst.name] = _reduce(inst, hlo_ops.folded_by(inst, around.others), *given)
             case "custom-call":
                 env[inst.name] = _custom_call(inst, given, around.target)
             case "tuple":
@@ -126,17 +128,58 @@ def _op(inst: Instruction, given: list[Known]) -> Any:
     match inst.opcode:
         case "dot":
             return _dot(inst, value, values, moved, largest)
-        case "add":
+        case "add" | "subtract":
             size = np.abs(np.asarray(value, np.float64)).max(initial=0.0)
             error = moved[0] + moved[1] + last_place(value)
             return Known(value, error, max(largest, float(size)))
-        case "maximum":
+        case "multiply" | "divide" | "exponential":
+            error = _slope(inst.opcode, value, values, moved)
+            return Known(value, error + last_place(value), largest)
+        case "select":
+            error = np.where(values[0], moved[1], moved[2])
+            return Known(value, np.broadcast_to(error, value.shape), largest)
+        case opcode if opcode in hlo_ops.UNARY:
+            error = 8 * max(map(_relative, given)) * _size(value)
+            return Known(value, error + 8 * last_place(value), largest)
+        case opcode if value.dtype.kind in "iub":
+            return Known(value, np.zeros(value.shape), largest)
+        case "maximum" | "minimum":
             return Known(value, np.maximum(moved[0], moved[1]), largest)
         case "convert":
             return Known(value, moved[0] + last_place(value), largest)
         case _:  # broadcast, transpose, reshape, copy: the error moves as the value does
             error = hlo.MEANING[inst.opcode](inst, *moved)
             return Known(value, error, largest)
+
+
+def _slope(opcode: str, value: Array, values: list[Array], errors: list[Any]) -> Any:
+    """How far a product, a quotient or an exponential is off when its operands are."""
+    sizes = [np.abs(np.asarray(v, np.float64)) for v in values]
+    with np.errstate(all="ignore"):
+        if opcode == "exponential":
+            found = np.asarray(value, np.float64) * np.expm1(errors[0])
+        elif opcode == "multiply":
+            found = sizes[0] * errors[1] + errors[0] * (sizes[1] + errors[1])
+        else:
+            least = np.maximum(sizes[1] - errors[1], np.finfo(np.float64).tiny)
+            found = (errors[0] + np.abs(np.asarray(value, np.float64)) * errors[1]) / least
+    return np.where(np.isnan(found), 0.0, found)
+
+
+def _reduce(inst: Instruction, by: str, operand: Known, start: Known) -> Known:
+    axes = inst.ints("dimensions")
+    value = hlo_ops.reduce(inst, by, operand.value, start.value)
+    error = np.broadcast_to(np.asarray(operand.error, np.float64), operand.value.shape)
+    if by in ("maximum", "minimum"):
+        sign = 1.0 if by == "maximum" else -1.0
+        v = sign * np.asarray(operand.value, np.float64)
+        rival = v + error >= (v - error).max(axis=axes, keepdims=True)  # it may be the one chosen
+        error = np.where(rival, error, 0.0).max(axis=axes, initial=0.0)
+        return Known(value, error + last_place(value), operand.largest)
+    size = np.abs(np.asarray(operand.value, np.float64)).sum(axis=axes)
+    depth = int(np.prod([operand.value.shape[d] for d in axes], dtype=np.int64))
+    error = error.sum(axis=axes) + UNIT * (depth + 8) * size + last_place(value)
+    return Known(value, error, max(operand.largest, float(size.max(initial=0.0))))
 
 
 def _custom_call(inst: Instruction, given: list[Known], target: Target) -> Any:

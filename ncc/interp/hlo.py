@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ncc.errors import NccError
-from ncc.interp import mhlo
-from ncc.ir.custom_call import asked
-from ncc.ir.data import FROM_HLO, numpy_type
+from ncc.interp import hlo_ops, mhlo
+from ncc.ir import attention
+from ncc.ir.custom_call import Asked, asked
+from ncc.ir.data import FROM_HLO, name_of
 from ncc.ir.hlo import (
     ArrayShape,
     Computation,
@@ -24,7 +25,8 @@ from ncc.ir.hlo import (
     TupleShape,
     called,
 )
-from ncc.ir.mhlo import Binary, Broadcast, Convert, CustomCall, DotGeneral, TensorType, Transpose
+from ncc.ir.kernel_request import Request
+from ncc.ir.mhlo import Binary, Broadcast, CustomCall, DotGeneral, TensorType, Transpose
 from ncc.numerics import cast
 from ncc.target import Target
 
@@ -74,6 +76,9 @@ def _call(computation: Computation, args: Sequence[Any], around: Around) -> Any:
             env[inst.name] = tuple(given)
         elif inst.opcode == "get-tuple-element":
             env[inst.name] = given[0][int(str(inst.get("index")))]
+        elif inst.opcode == "reduce" and len(given) == 2:
+            by = hlo_ops.folded_by(inst, around.others)
+            env[inst.name] = hlo_ops.reduce(inst, by, *given)
         elif inst.opcode == "custom-call":
             env[inst.name] = custom_call(inst, given, around.target)
         elif inst.opcode in MEANING:
@@ -89,6 +94,8 @@ def custom_call(inst: Instruction, given: Sequence[Array], target: Target) -> An
     """What the kernel of that name gives: an array, or a tuple of them."""
     try:
         call = asked(inst)
+        if call.target in attention.TARGETS:
+            return attend(inst, call, given, target)
         found = mhlo.custom_call(CustomCall((), call.target, call.config), list(given), target)
     except ValueError as said:
         place = inst.origin.place(inst.name)
@@ -96,6 +103,30 @@ def custom_call(inst: Instruction, given: Sequence[Array], target: Target) -> An
     except NccError as fault:
         raise fault.at(file=inst.origin.file, line=inst.origin.line, value=inst.name) from None
     return tuple(found) if isinstance(inst.shape, TupleShape) else found[0]
+
+
+def attend(inst: Instruction, call: Asked, given: Sequence[Array], target: Target) -> Array:
+    """An attention call is what its kernel computes; where no kernel takes it, its definition."""
+    gives = _type(inst)
+    if said := attention.complaint(call.target, [x.shape for x in given], gives.shape):
+        raise ValueError(said)
+    scale = float(given[3]) if len(given) > 3 else 1.0
+    plain = attention.plain_call(call, gives.shape, scale)
+    takes = tuple((name_of(x.dtype), x.shape) for x in given[:3])
+    request = Request(plain.target, takes, plain.config)
+    if not request.refusal(target):
+        return request.run(target, given[:3])[0]
+    q, k, v = (np.asarray(x, np.float64).reshape(-1, *x.shape[-2:]) for x in given[:3])
+    k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
+    scores = scale * (q @ k.transpose(0, 2, 1))
+    if call.target == attention.CAUSAL:
+        seen = np.tri(q.shape[1], k.shape[1], dtype=bool)
+        scores = np.where(seen, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    result = weights / weights.sum(-1, keepdims=True) @ v
+    if call.target == attention.SWAPPED:
+        result = result.transpose(0, 2, 1)
+    return cast(result.reshape(gives.shape), FROM_HLO[gives.dtype])
 
 
 def no_meaning(inst: Instruction) -> NccError:
@@ -106,7 +137,7 @@ def no_meaning(inst: Instruction) -> NccError:
 
 def _type(inst: Instruction) -> TensorType:
     assert isinstance(inst.shape, ArrayShape)
-    if inst.shape.dtype not in FROM_HLO:
+    if inst.shape.dtype not in (*FROM_HLO, "pred"):
         said = f"{inst.shape.dtype} is not run; ncc computes with {', '.join(FROM_HLO)}"
         raise NccError("NCC116", said, inst.origin.place(inst.name))
     return TensorType(inst.shape.dtype, inst.shape.dims)
@@ -128,6 +159,8 @@ def dims_of(inst: Instruction) -> DotGeneral:
 
 
 def add(inst: Instruction, lhs: Array, rhs: Array) -> Array:
+    if lhs.dtype.kind in "iub":
+        return hlo_ops.binary(inst, lhs, rhs)
     return mhlo.binary(Binary("add", "", ""), _type(inst), lhs, rhs)
 
 
@@ -136,7 +169,8 @@ def maximum(inst: Instruction, lhs: Array, rhs: Array) -> Array:
 
 
 def convert(inst: Instruction, operand: Array) -> Array:
-    return mhlo.convert(Convert(""), _type(inst), operand)
+    _type(inst)
+    return hlo_ops.convert(inst, operand)
 
 
 def copy(inst: Instruction, operand: Any) -> Any:
@@ -163,8 +197,8 @@ def _literal(inst: Instruction, literal: Literal | TupleLiteral | None) -> Any:
     if isinstance(literal, TupleLiteral):
         return tuple(_literal(inst, part) for part in literal.parts)
     assert literal is not None
-    dtype = FROM_HLO[_type(inst).dtype if isinstance(inst.shape, ArrayShape) else literal.dtype]
-    return np.frombuffer(literal.raw, numpy_type(dtype)).reshape(literal.shape)
+    dtype = _type(inst).dtype if isinstance(inst.shape, ArrayShape) else literal.dtype
+    return np.frombuffer(literal.raw, hlo_ops.literal_type(dtype)).reshape(literal.shape)
 
 
 MEANING: dict[str, Callable[..., Any]] = {
@@ -177,4 +211,5 @@ MEANING: dict[str, Callable[..., Any]] = {
     "transpose": transpose,
     "reshape": reshape,
     "constant": constant,
+    **hlo_ops.MEANING,
 }

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from ncc.errors import NccError
 from ncc.ir.kernel import Kernel
 from ncc.target import Target
 
@@ -56,6 +57,14 @@ class Request:
         """The buffers of the kernel's parameters, and those that it gives, in order."""
         made = registry().specialised(self, target)
         return registry().params(made), tuple(name for name, _ in registry().outputs(made))
+
+    def refusal(self, target: Target) -> str:
+        """Why no kernel takes this call, in one sentence; nothing where one does."""
+        try:
+            registry().specialised(self, target)
+        except NccError as fault:
+            return fault.said
+        return ""
 
     def run(self, target: Target, arrays: Sequence[Any]) -> list[Any]:
         """What the call gives, by the meaning of the kernel's ops."""

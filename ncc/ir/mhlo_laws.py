@@ -243,11 +243,6 @@ def _no_constant_is_converted(func: Func, target: Target) -> Iterator[NccError]:
             yield _fault("NCC207", let, f"{head_of(let.op)} of a constant is still there")
 
 
-def _no_transpose_is_left(let: Let, func: Func, target: Target) -> Iterator[NccError]:
-    if isinstance(let.op, Transpose):
-        yield _fault("NCC209", let, "transpose is still there")
-
-
 def _outputs_are_named(func: Func, target: Target) -> Iterator[NccError]:
     made = {name: let for let in func.body for name in let.names}
     if len(func.output_names) != len(func.results):
@@ -282,7 +277,6 @@ FACTS: tuple[Law, ...] = (
     Law("no_tuple_is_returned", _no_tuple_is_returned, reads=_text),
     Law("no_tuple_is_left", _no_tuple_is_left, node=True),
     Law("no_constant_is_converted", _no_constant_is_converted, reads=_text),
-    Law("no_transpose_is_left", _no_transpose_is_left, node=True),
     Law("no_broadcast_is_left", _no_broadcast_is_left, node=True),
     Law("outputs_are_named", _outputs_are_named, reads=_outputs),
 )

@@ -14,6 +14,7 @@ from ncc.errors import UsageError, nearest
 KERNELS: dict[str, str] = {
     "matmul": "matmul:matmul",
     "attention_cte": "attention:attention_cte",
+    "attention_call": "attention_call:attention_call",
 }
 
 

@@ -118,6 +118,7 @@ def attention_cte(
     bound_low: Tensor | None = None,
     bound_high: Tensor | None = None,
     transpose_p: str | float = "dma",
+    out: Tensor | None = None,
 ) -> Tensor:
     """q is [Bq, Sq, d], k and v are [Bkv, Sk, d]; the result is [Bq, Sq, d] of q's dtype.
 
@@ -128,14 +129,15 @@ def attention_cte(
     `bound_high` [Bq, Sq, 1] float32 are run-time bounds: query i sees positions low ≤ j < high
     (packed sequences, context parallelism), from trn2 on. `transpose_p` says where P is transposed:
     `dma`, `pe`, or the share of it (0 to 1) that the DMA takes. A query that sees no key at all
-    gets finite numbers without a meaning.
+    gets finite numbers without a meaning. A kernel that calls this one may give `out` itself.
     """
     sources: list[tuple[Tensor, Tensor]] = [(k, v)]
     if k_prior is not None:
         sources.insert(0, (k_prior, v_prior))
     check(q, sources, (bound_low, bound_high), sink)
     setting = set_up(q, scale, Mask(bool(causal), int(window)), transpose_p)
-    out = nl.ndarray(q.shape, q.dtype, buffer=nl.shared_hbm, name="out")
+    if out is None:
+        out = nl.ndarray(q.shape, q.dtype, buffer=nl.shared_hbm, name="out")
     prior = 0 if k_prior is None else k_prior.shape[1]
     every = sections([keys.shape[1] for keys, _ in sources])
     heads, mine = share(q.shape[0], groups(q.shape[1], prior))

@@ -16,6 +16,8 @@ PIPELINE: tuple[str, ...] = (
     # HLO: refuse what cannot be compiled first, then settle where the data lies
     "hlo.hlo_verify",
     "hlo.check_sharding",  # before layouts: sharding decides which values exist
+    "hlo.raise_attention",  # before layouts: the call's operands have none that matters
+    "hlo.decompose_attention",
     "hlo.normalize_layouts",
     "hlo.assign_layouts",
     "hlo.descending_root",  # late: it repairs what assign-layouts left at the outputs
@@ -96,6 +98,10 @@ PIPELINE: tuple[str, ...] = (
     "output.encode",
     "output.pack",
 )
+
+
+# passes that run only when they are asked for, by the option of their name
+ASKED = frozenset({"raise-attention"})
 
 
 @cache

@@ -153,7 +153,7 @@ RULES: tuple[Rule, ...] = (
         "NCC114",
         "an opcode that is not compiled",
         "Compiled are dot, add, maximum, convert, broadcast, constant, copy, tuples and calls, "
-        "reshapes that add or drop dimensions of size 1, and transposes of constants.",
+        "reshapes that add or drop dimensions of size 1, transposes, and custom calls of kernels.",
         "Other opcodes come with a later release; compute this part outside.",
         wrong=BIAS.replace(" add(", " multiply("),
         right=BIAS,
@@ -239,5 +239,14 @@ RULES: tuple[Rule, ...] = (
         'Write the parameters as {"scale": 0.5}.',
         wrong=KERNEL.replace('"matmul"', '"matmul", backend_config="scale=2"'),
         right=KERNEL,
+    ),
+    Rule(
+        "NCC125",
+        "attention that stays plain ops",
+        "Attention is raised to its kernel when its tensors are bf16 or f16, its keys more than"
+        " 1,007, its heads of at most 128 elements, its mask none or causal, and nothing else reads"
+        " what is inside; float32 is left alone, because the kernel's products would round it.",
+        "A warning says which of these does not hold; the program is compiled without the kernel.",
+        names=("LowerToCustomNativeKernel", "DecomposeAttention"),
     ),
 )

@@ -9,7 +9,7 @@ FACTS = (
     ("penguinize-io", ("no-tuple-is-returned",)),
     ("fold-tuples", ("no-tuple-is-left",)),
     ("fold-constants", ("no-constant-is-converted",)),
-    ("unify-broadcasts", ("no-broadcast-is-left", "no-transpose-is-left")),
+    ("unify-broadcasts", ("no-broadcast-is-left",)),
     ("name-outputs", ("outputs-are-named",)),
 )
 NAMES = " input_names=(a,) output_names=(out,)"
@@ -113,18 +113,6 @@ RULES: tuple[Rule, ...] = (
         "Copy the value, and name the copy.",
         wrong=OUTPUTS.replace("symbol=out", "symbol=output"),
         right=OUTPUTS,
-        how=HOW,
-    ),
-    Rule(
-        "NCC209",
-        "a transpose that is left",
-        "From unify-broadcasts on, no transpose is left: only constants were transposed, and those "
-        "are folded.",
-        "Let the product read its dimensions in the other order.",
-        wrong=UNIFIED.replace(
-            "  return", "  t = transpose a permutation=(1,0) : f32[8,4]\n  return"
-        ),
-        right=UNIFIED,
         how=HOW,
     ),
 )

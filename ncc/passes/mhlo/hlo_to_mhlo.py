@@ -38,8 +38,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ncc.errors import NccError, listed, nearest
+from ncc.ir import attention
 from ncc.ir.core import Origin
-from ncc.ir.custom_call import asked
+from ncc.ir.custom_call import Asked, asked
 from ncc.ir.data import FROM_HLO, Data
 from ncc.ir.hlo import (
     ArrayShape,
@@ -278,9 +279,6 @@ def spread(inst: Instruction, value: Value, dims: tuple[int, ...], emitter: Emit
 
 def transpose(inst: Instruction, given: list[Value], emitter: Emitter) -> Value:
     order = inst.ints("dimensions")
-    if not emitter.known(given[0].name):
-        said = "transpose of an input or a computed value is not compiled; other opcodes come later"
-        raise refuse("NCC114", inst, said, "a dot takes its dimensions in any order, as in einsum")
     return emitter.emit(inst, Transpose(given[0].name, order), inst.shape)
 
 
@@ -315,7 +313,8 @@ def custom_call(inst: Instruction, given: list[Value], emitter: Emitter) -> Valu
     types = [type_of(leaf) for value in given for leaf in leaves(value.shape)]
     gives = tuple(type_of(leaf) for leaf in leaves(inst.shape))
     try:
-        call = asked(inst)
+        call, given = plain_call(inst, asked(inst), given, emitter)
+        types = types[: len(given)]
         takes = tuple((FROM_HLO[kind.dtype], kind.shape or (1,)) for kind in types)
         request = Request(call.target, takes, call.config)
         typed = [(FROM_HLO[kind.dtype], kind.shape) for kind in gives]
@@ -327,6 +326,22 @@ def custom_call(inst: Instruction, given: list[Value], emitter: Emitter) -> Valu
     names = tuple(as_array(inst, value, emitter) for value in given)
     op = CustomCall(names, call.target, call.config, call.aliases)
     return emitter.emit_call(inst, op, gives)
+
+
+def plain_call(
+    inst: Instruction, call: Asked, given: list[Value], emitter: Emitter
+) -> tuple[Asked, list[Value]]:
+    """An attention call as the call of its kernel, whose scale is a value known here."""
+    if call.target not in attention.TARGETS:
+        return call, given
+    shapes, gives = [leaves(value.shape)[0].dims for value in given], leaves(inst.shape)[0].dims
+    if said := attention.complaint(call.target, shapes, gives):
+        raise ValueError(said)
+    known = emitter.made.get(given[3].name) if given[3:] else None
+    if given[3:] and not isinstance(known, Constant):
+        raise ValueError(f"of {call.target} has a scale that is no constant")
+    scale = float(known.data.array()) if isinstance(known, Constant) else 1.0
+    return attention.plain_call(call, gives, scale), given[:3]
 
 
 def as_array(inst: Instruction, value: Value, emitter: Emitter) -> str:

@@ -83,7 +83,7 @@ PASS = define(
     __doc__,
     apply,
     source="mhlo",
-    gives=("no-broadcast-is-left", "no-transpose-is-left"),
+    gives=("no-broadcast-is-left",),
     after={"fold-constants": "it moves converts below broadcasts, and orders their dimensions"},
     real="CanonicalizeForTensorizer",
     job="F0",
