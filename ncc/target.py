@@ -11,6 +11,7 @@ import attrs
 from ncc.errors import UsageError, listed, nearest
 
 ALLOCATORS = ("coloring", "stack", "linear-scan")
+BANK = 2048  # bytes of a PSUM bank in one partition, on every machine (hardware reference 4.2)
 
 
 @attrs.frozen
@@ -34,7 +35,7 @@ class Target:
     partitions: int = 128
     quadrant: int = 32
     psum_banks: int = 8
-    psum_bank_bytes: int = 2048
+    psum_bank_bytes: int = BANK
     stationary_free: int = 128
     moving_free: int = 512
     allocator: str = ""

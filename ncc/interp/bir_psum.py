@@ -14,10 +14,10 @@ from ncc.errors import NccError
 from ncc.interp.bir_memory import Slot
 from ncc.ir.bir import Inst
 from ncc.ir.bir_keys import START, STOP
+from ncc.target import BANK
 
 UNWRITTEN, ZEROED, OPEN, CLOSED, FOREIGN = range(5)
 WORDS = ("unwritten", "zeroed", "open", "closed", "written by another engine")
-BANK = 2048
 
 
 def states(slot: Slot) -> Any:

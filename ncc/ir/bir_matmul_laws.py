@@ -9,9 +9,8 @@ from ncc.ir.bir import Ap, Inst
 from ncc.ir.bir_opcodes import key
 from ncc.ir.bir_patterns import elements
 from ncc.ir.data import FP8, size_of
-from ncc.target import Target
+from ncc.target import BANK, Target
 
-BANK = 2048  # bytes of a PSUM bank, on every machine
 # of a location: memory's letter, dims, the byte it starts at (-1 where not placed), first partition
 Row = tuple[str, tuple[int, int], int, int]
 Rows = Mapping[str, Row]

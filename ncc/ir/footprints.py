@@ -16,9 +16,9 @@ from ncc.ir.core import unchanged
 from ncc.ir.data import size_of
 from ncc.ir.indirect import INDIRECT, spread_all
 from ncc.ir.recent import Recent
+from ncc.target import BANK
 
 SBUF, PSUM, HIDDEN, DRAM = 0, 1, 2, 3  # planes; DRAM tensors count up from the last
-BANK = 2048
 FEW = 32  # runs of one row that are worth knowing one by one
 FLAT = 1 << 62  # the row length of DRAM that several locations share: one endless row
 ACCUMULATORS = {"Activation": 0, "DVE": 1}  # rows of the hidden plane

@@ -131,9 +131,7 @@ class KernelOp:
     op: str
     args: tuple[tuple[str, Arg], ...]
     keys: tuple[tuple[str, Any], ...] = ()
-    engine: str = (
-        "unknown"  # tensor, vector, scalar, gpsimd, dma, sync; unknown: the compiler's choice
-    )
+    engine: str = "unknown"  # the compiler's choice; or tensor, vector, scalar, gpsimd, dma, sync
     after: tuple[str, ...] = ()
     origin: Origin = attrs.field(default=NOWHERE, eq=False)
 

@@ -20,7 +20,7 @@ from ncc.ir.data import size_of
 from ncc.ir.kernel_carriers import BETA2, BETA3, called, fault, functions_of, prefixed
 from ncc.ir.kernel_cores import woven
 from ncc.ir.kernel_rectangles import View, rectangles
-from ncc.target import Target
+from ncc.target import BANK, Target
 
 Bound = dict[str, str]  # buffer of a parameter -> the caller's set
 
@@ -63,7 +63,7 @@ def scratch(functions: list[Function], memory: str) -> tuple[int, ...]:
     if not placed:
         return ()
     end = max(loc.addr + loc.dims[1] for loc in placed)
-    return (128, end) if memory == "SB" else (128, -(-end // 2048), 2048)
+    return (128, end) if memory == "SB" else (128, -(-end // BANK), BANK)
 
 
 @attrs.frozen

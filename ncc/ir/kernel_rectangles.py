@@ -13,8 +13,7 @@ import attrs
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, Loc, LocSet
 from ncc.ir.data import size_of
-
-BANK = 2048
+from ncc.target import BANK
 
 
 @attrs.frozen

@@ -19,7 +19,6 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from ncc.nki.arrays import is_array
 from ncc.nki.dtypes import Dtype
 
 Leaf = Callable[[Any, str], Any]
@@ -133,10 +132,6 @@ def _holds(one: Any, is_leaf: Callable[[Any], bool], depth: int = 4) -> bool:
 
 def _word(key: Any) -> str:
     return str(getattr(key, "name", key))
-
-
-def holds_array(value: Any) -> bool:
-    return _holds(value, is_array)
 
 
 # --- keys -----------------------------------------------------------------------------------------

@@ -119,8 +119,3 @@ def example(among: frozenset[str]) -> str:
 def optional(op: Any, call: str, role: str, among: frozenset[str]) -> str:
     """As `symbol`; None is "" (the operator was left out)."""
     return "" if op is None else symbol(op, call, role, among)
-
-
-def is_bitvec(*names: str) -> bool:
-    """Whether these operators (those left out aside) work on bits."""
-    return any(name in BITVEC for name in names)

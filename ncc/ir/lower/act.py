@@ -133,10 +133,6 @@ def constant(m: Lowering, rows: int, value: float, first: int = 0) -> Ap:
     return held.ap()
 
 
-def bias_of(m: Lowering, rows: int) -> Operand | None:
-    return m.scalar("bias", rows)
-
-
 def activation(m: Lowering) -> None:
     data, dst = m.walk("data"), m.walk("dst")
     func = function(m, m.key("op"))

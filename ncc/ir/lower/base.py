@@ -8,42 +8,21 @@ from typing import Any
 from ncc.errors import NccError
 from ncc.ir.bir import Ap, Inst, LocSet
 from ncc.ir.core import Origin
-from ncc.ir.data import FLOATS, size_of
+from ncc.ir.data import size_of
 from ncc.ir.kernel import Access, Arg, Buffer, Kernel, KernelOp, Reg, Scalar
 from ncc.ir.kernel import Imm as Number
 from ncc.ir.kernel_starts import CLAMP, outside
 from ncc.ir.kernel_walks import Walk
+from ncc.ir.lower.device import plan
+from ncc.ir.lower.sets import bank_safe
+from ncc.ir.lower.tables import MEMORY, MOVES, cell
 from ncc.target import Target
-
-ME = "lower-kernel"
-MEMORY = {"hbm": "DRAM", "shared_hbm": "DRAM", "sbuf": "SB", "psum": "PSUM"}
-KINDS = {
-    "input": "ExternalInput",
-    "inout": "ExternalOutput",
-    "output": "ExternalOutput",
-    "const": "Const",
-    "internal": "Internal",
-}
-ENGINES = {"vector": "DVE", "scalar": "Activation", "gpsimd": "Pool", "tensor": "PE"}
-BANK = 2048
-MOVES = frozenset(("dma_copy", "dma_transpose", "tensor_copy", "nc_stream_shuffle"))
-MOST_TURNS = 1 << 20  # iterations that are unrolled
-
-
-def cell(dtype: str) -> str:
-    """The 4-byte type of a PSUM cell that holds every value of `dtype`."""
-    if size_of(dtype) >= 4:
-        return dtype
-    return "float32" if dtype in FLOATS else "uint32" if dtype.startswith("u") else "int32"
 
 
 class Operands:
     """One kernel on its way down, the op at hand, and its operands."""
 
     def __init__(self, kernel: Kernel, target: Target) -> None:
-        from ncc.ir.lower.device import plan
-        from ncc.ir.lower.sets import bank_safe
-
         self.kernel, self.target = kernel, target
         self.buffers = {x.name: x for x in kernel.buffers}
         self.free_places = bank_safe(kernel.buffers)  # PSUM buffers that lose their address

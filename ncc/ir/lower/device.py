@@ -31,7 +31,7 @@ from ncc.ir.kernel import (
 )
 from ncc.ir.kernel import Imm as Number
 from ncc.ir.kernel_ops import writes
-from ncc.ir.lower.base import ME, MOST_TURNS
+from ncc.ir.lower.tables import ME, MOST_TURNS
 
 if TYPE_CHECKING:
     from ncc.ir.lower.kernel import Lowering

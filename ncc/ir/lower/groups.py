@@ -14,9 +14,9 @@ import attrs
 
 from ncc.ir.bir import Ap, Block, Function, Inst, Loc, LocSet, Module
 from ncc.ir.bir_walk import all_insts
-from ncc.ir.footprints import BANK
 from ncc.ir.psum_groups import Groups, Value
 from ncc.ir.psum_zeros import Zeros
+from ncc.target import BANK
 
 ROUNDS = 16
 ME = "lower-kernel"

@@ -16,10 +16,10 @@ from ncc.ir.bir_walk import all_insts
 from ncc.ir.kernel import Access, DeviceFor, Kernel, KernelOp, Reg, Statement
 from ncc.ir.kernel_axes import unrolled
 from ncc.ir.kernel_walks import Walk
-from ncc.ir.lower.base import ME, MOST_TURNS
 from ncc.ir.lower.device import Loop, begin, device_loop
 from ncc.ir.lower.make import Making
 from ncc.ir.lower.pieces import clash
+from ncc.ir.lower.tables import ME, MOST_TURNS
 from ncc.target import Target
 
 

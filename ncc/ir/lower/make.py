@@ -11,9 +11,9 @@ from ncc.ir.bir_opcodes import keyed
 from ncc.ir.data import FLOATS, Data, data, eye, numpy_type, size_of
 from ncc.ir.kernel import Buffer
 from ncc.ir.kernel_walks import Walk
-from ncc.ir.lower.base import ME, MEMORY, cell
 from ncc.ir.lower.pieces import Pieces, clash
 from ncc.ir.lower.sets import sharing
+from ncc.ir.lower.tables import ME, MEMORY, cell
 
 
 class Making(Pieces):

@@ -17,9 +17,9 @@ from ncc.ir.data import size_of
 from ncc.ir.kernel import Access, Buffer, KernelOp, Reg
 from ncc.ir.kernel_ops import OPS
 from ncc.ir.kernel_walks import Walk
-from ncc.ir.lower.base import cell
 from ncc.ir.lower.dma import move, scratch
 from ncc.ir.lower.indirect import emit, moves, table
+from ncc.ir.lower.tables import cell
 
 if TYPE_CHECKING:
     from ncc.ir.lower.kernel import Lowering

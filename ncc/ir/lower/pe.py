@@ -13,8 +13,6 @@ from ncc.ir.walks import collapsed
 if TYPE_CHECKING:
     from ncc.ir.lower.kernel import Lowering
 
-PERF = {"none": "None", "double_row": "DoubleRow"}
-
 
 def nc_matmul(m: Lowering) -> None:
     stationary, moving, dst = m.walk("stationary"), m.walk("moving"), m.walk("dst")

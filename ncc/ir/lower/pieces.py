@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ncc.ir.bir import Ap
 from ncc.ir.data import size_of
 from ncc.ir.kernel_walks import Part, Walk, cut
-from ncc.ir.lower.base import BANK, ENGINES, Operands
+from ncc.ir.lower.base import Operands
+from ncc.ir.lower.tables import ENGINES
+from ncc.target import BANK
 
 
 class Pieces(Operands):

@@ -13,8 +13,9 @@ from math import prod
 from ncc.ir.bir import Loc, LocSet
 from ncc.ir.data import size_of
 from ncc.ir.kernel import Buffer, Kernel
+from ncc.ir.lower.tables import KINDS, MEMORY, cell
+from ncc.target import BANK
 
-BANK = 2048
 Place = tuple[int, int, int, int]  # partitions and bytes: first, end, low, high
 
 
@@ -28,8 +29,6 @@ def sets_of(kernel: Kernel, used: Collection[str], moved: Collection[str]) -> li
 
 
 def set_of(buffer: Buffer, moved: bool) -> LocSet:
-    from ncc.ir.lower.base import KINDS, MEMORY, cell
-
     memory, shape = MEMORY[buffer.memory], buffer.shape or (1,)
     dtype = cell(buffer.dtype) if memory == "PSUM" else buffer.dtype
     size = size_of(dtype)

@@ -8,8 +8,8 @@ from typing import Any
 
 from ncc.nki.regions import MemoryRegion, psum, sbuf
 from ncc.nki.trace import wrong_type
+from ncc.target import BANK
 
-BANK = 2048  # bytes of one PSUM bank in a partition
 Place = Callable[[tuple[int, ...], int, int], Any]
 
 
