@@ -33,7 +33,7 @@ def after(b: Builder, name: str) -> Module:
 def values_of(b: Builder, loc: str) -> int:
     """How many values a tile holds one after the other."""
     module = stage_of(b.kernel(), TRN2).module
-    return len(versions(module.main.sets, module.main.blocks[0].insts).get(loc, [0]))
+    return len(versions(module.main).get(loc, [0]))
 
 
 def use(b: Builder, t: T) -> None:
