@@ -577,6 +577,7 @@ def test_a_while_loop_turns_until_its_condition_is_0():
     b = Bench(8)
     b.view("d", (1, 1), "int32", values=[[0]])
     b.op("register_move", {"dst": reg("n"), "src": 5})
+    b.op("register_move", {"dst": reg("k"), "src": 0})
     start = tuple(b.ops)
     b.ops.clear()
     b.op("register_alu", {"dst": reg("n"), "a": reg("n"), "b": 1}, op="subtract")
