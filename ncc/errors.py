@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 import attrs
@@ -30,7 +31,8 @@ class NccError(Exception):
     """
 
     def __init__(self, code: str, said: str, place: Place | None = None, hint: str = "") -> None:
-        self.code, self.said, self.place, self.hint = code, said, place or Place(), hint
+        self.code, self.said, self.place = code, one_line(said), place or Place()
+        self.hint = one_line(hint)
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -51,6 +53,14 @@ class CheckFailed(NccError):
 
 class UsageError(NccError):
     """The command line or a file name is wrong (exit status 2)."""
+
+
+def one_line(text: str) -> str:
+    """A sentence that shows any Python value: an array's rows in one line, an object without the
+    address that is another one in every run."""
+    if "\n" in text:
+        text = " ".join(text.split())
+    return re.sub(r"(<.*?) at 0x[0-9a-f]+", r"\1", text) if " at 0x" in text else text
 
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:

@@ -81,6 +81,18 @@ def through(a):
     return out
 
 
+@nki.jit
+def reused(a):
+    """The place of the first tile becomes that of the second, which is written by half."""
+    out, t = tiles(a)
+    nisa.dma_copy(dst=t, src=a)
+    nisa.dma_copy(dst=out, src=t)
+    second = nl.ndarray((40, 64), nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(second[:, :32], t[:, :32])
+    nisa.dma_copy(dst=out, src=second)
+    return out
+
+
 def told(kernel, simulated):
     """What a call gives, and its sentences: what it warns of, or the error."""
     with warnings.catch_warnings(record=True) as seen:
@@ -92,7 +104,35 @@ def told(kernel, simulated):
     return got, [str(one.message) for one in seen]
 
 
-@pytest.mark.parametrize("kernel, count", [(nothing, 2560), (half, 1280)])
+def test_memory_that_nobody_wrote_is_alike_where_it_becomes_an_integer():
+    """An integer tells the sign of a NaN."""
+
+    @nki.jit
+    def kernel(a):
+        out = nl.ndarray((40, 64), nl.int32, buffer=nl.shared_hbm)
+        x = nl.ndarray((40, 64), nl.bfloat16, buffer=nl.sbuf)
+        t = nl.ndarray((40, 64), nl.int32, buffer=nl.sbuf)
+        nisa.tensor_scalar(t, x, nl.add, 1.0)
+        nisa.dma_copy(out, t)
+        return out
+
+    (one, _), (two, _) = told(kernel, simulated=True), told(kernel, simulated=False)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_an_output_that_no_instruction_wrote_is_the_kernels_fault():
+    @nki.jit
+    def kernel(a):
+        out, t = tiles(a)
+        nisa.dma_copy(dst=t, src=a)
+        nl.fori_loop(4, 0, lambda i: nisa.dma_copy(dst=out, src=t))
+        return out
+
+    _, (said,) = told(kernel, simulated=False)
+    assert said.startswith("NCC903 test_nki_unwritten.py:") and "were never written" in said
+
+
+@pytest.mark.parametrize("kernel, count", [(nothing, 2560), (half, 1280), (reused, 1280)])
 def test_an_output_gets_what_nobody_wrote(kernel, count):
     got, said = told(kernel, simulated=True)
     assert np.isnan(got).sum() == count

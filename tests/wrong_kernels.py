@@ -101,6 +101,24 @@ ALLOCATIONS = (
         "y = nl.ndarray((128, 0), nl.float32, buffer=nl.sbuf)  # here",
     ),
     tiled(
+        "bytes-of-a-tile",
+        "NCC311",
+        "(128, 1099511627776) | 4398046511104 bytes a partition | cut it into tiles",
+        "y = nl.ndarray((128, 1 << 40), nl.float32, buffer=nl.sbuf)  # here",
+    ),
+    tiled(
+        "bytes-of-a-tensor",
+        "NCC311",
+        "the tensor in hbm | (1099511627776, 4) | more than 1099511627776",
+        "y = nl.ndarray((1 << 40, 4), nl.float32, buffer=nl.hbm)  # here",
+    ),
+    tiled(
+        "dtype-array",
+        "NCC312",
+        "[[1. 1.] [1. 1.]] is no element type",
+        "y = nl.zeros((128, 8), np.ones((2, 2)), buffer=nl.sbuf)  # here",
+    ),
+    tiled(
         "float64",
         "NCC312",
         "float64 | nl.float32",
@@ -723,6 +741,54 @@ ISA = (
         "nisa.memset(t, 0.0, nisa.engine.vector, 'm', 3)  # here",
     ),
     tiled(
+        "flag-operator",
+        "NCC351",
+        "tensor_scalar takes reverse0 as True or False, was given | name the arguments",
+        "nisa.tensor_scalar(t, t, nl.add, 1.0, nl.multiply, 2.0)  # here",
+    ),
+    tiled(
+        "flag-array",
+        "NCC351",
+        "tensor_reduce takes negate as True or False | array([1, 2])",
+        "nisa.tensor_reduce(c, nl.add, t, 1, negate=np.array([1, 2]))  # here",
+    ),
+    tiled(
+        "operand-object",
+        "NCC331",
+        "tensor_copy takes a tensor as src, was given <object object> of type object",
+        "nisa.tensor_copy(dst=t, src=object())  # here",
+    ),
+    tiled(
+        "operand-array",
+        "NCC331",
+        "was given array([[1., 1.], [1., 1.]]) of type ndarray",
+        "nisa.tensor_copy(dst=t, src=np.ones((2, 2)))  # here",
+    ),
+    tiled(
+        "enum-array",
+        "NCC351",
+        "takes engine as | array([1, 2])",
+        "nisa.tensor_copy(dst=t, src=t, engine=np.array([1, 2]))  # here",
+    ),
+    tiled(
+        "bits-of-infinity",
+        "NCC342",
+        "bits of integers, was given inf",
+        "nisa.tensor_scalar(i, i, nl.bitwise_and, float('inf'))  # here",
+    ),
+    tiled(
+        "axis-infinite",
+        "NCC349",
+        "axis as numbers of dimensions, was given inf",
+        "nisa.tensor_reduce(c, nl.add, t, float('inf'))  # here",
+    ),
+    tiled(
+        "register-of-nan",
+        "NCC345",
+        "register_alloc takes a number as x, was given nan",
+        "nisa.register_alloc(float('nan'))  # here",
+    ),
+    tiled(
         "unknown-call",
         "NCC360",
         "tensor_coppy | did you mean tensor_copy?",
@@ -1149,6 +1215,48 @@ ISA = (
     ),
 )
 LANGUAGE = (
+    tiled(
+        "range-without-a-step",
+        "NCC363",
+        "nl.affine_range takes a step that is not 0",
+        "for n in nl.affine_range(0, 4, 0): pass  # here",
+    ),
+    tiled(
+        "body-of-two",
+        "NCC363",
+        "nl.fori_loop calls its body with one value, and the body takes others",
+        "nl.fori_loop(0, 4, lambda i, total: None)  # here",
+    ),
+    tiled(
+        "loop-of-too-many-turns",
+        "NCC363",
+        "counts in 32 bits, was given 1180591620717411303424 as upper",
+        "nl.fori_loop(0, 1 << 70, lambda i: None)  # here",
+    ),
+    tiled(
+        "loop-to-a-float",
+        "NCC363",
+        "takes a whole number as upper, was given a float32 register",
+        "nl.fori_loop(0, nisa.register_alloc(2.5), lambda i: None)  # here",
+    ),
+    tiled(
+        "filled-with-an-array",
+        "NCC325",
+        "filled with a number, not array([1, 2])",
+        "y = nl.full((128, 8), np.array([1, 2]), nl.float32)  # here",
+    ),
+    tiled(
+        "identity-into-an-array",
+        "NCC331",
+        "nl.shared_identity_matrix takes a tensor",
+        "nl.shared_identity_matrix(4, dst=np.ones((4, 4)))  # here",
+    ),
+    tiled(
+        "no-value",
+        "NCC361",
+        "nl.negative of True has no value",
+        "y = nl.negative(True)  # here",
+    ),
     tiled(
         "name-that-is-no-text",
         "NCC330",

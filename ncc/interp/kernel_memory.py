@@ -56,9 +56,11 @@ def held_as(dtype: str) -> str:
 
 
 def fresh(dtype: str) -> Array:
-    """One element of memory that nothing wrote."""
+    """One element of memory that nothing wrote: for floats the NaN of ones only, as compiled."""
     kind = kind_of(dtype)
-    return np.array([np.nan if held_as(dtype) in FLOATS else UNSET]).astype(kind)
+    if held_as(dtype) in FLOATS:
+        return np.frombuffer(b"\xff" * kind.itemsize, kind)
+    return np.array([UNSET]).astype(kind)
 
 
 @attrs.define(eq=False)

@@ -125,9 +125,14 @@ class JitKernel:
         report_ignored()
         target = target or default_target()
         bound = bind(self.func, args, kwargs, target)
-        found = self.specialisation(bound, target, simulated)
         run = interpreted if simulated else compiled
-        return delivered(found, bound.arrays, run)
+        try:
+            found = self.specialisation(bound, target, simulated)
+            return delivered(found, bound.arrays, run)
+        except MemoryError:
+            said = f"{self.__name__} needs more memory than there is here"
+            hint = "try it with smaller shapes"
+            raise NkiValidationError("NCC011", said, place_of(self.func), hint) from None
 
     def specialisation(
         self, bound: Bound, target: Target, simulated: bool = False

@@ -180,7 +180,7 @@ def dtype_of(spelling: Any) -> Dtype:
     if known is not None:
         return known
     word = getattr(spelling, "name", None) or getattr(spelling, "__name__", None) or str(spelling)
-    hint = nearest(str(word), ALL)
+    hint = nearest(str(word), ALL) or "pass one of nl's, as nl.float32"
     if str(word) in ("float64", "double", "complex64", "complex128"):
         hint = "the machine computes in float32: convert the values to nl.float32"
     raise wrong_type("NCC312", f"{word} is no element type of the machine", hint)

@@ -99,6 +99,11 @@ tile_size = TileSize()
 P = ParamSpec("P")
 
 
+# of a tensor in HBM, and of one partition of a tile: far more than any machine has, since a
+# simulated kernel may take more than there is
+MOST_BYTES = (1 << 40, 1 << 24)
+
+
 def _sizes(shape: Any, what: str) -> Ints:
     sizes = tuple(whole_number(n, f"a size of {what}") for n in several(shape))
     if not sizes or any(n < 1 for n in sizes):
@@ -125,6 +130,16 @@ def _check_partitions(sizes: Ints, region: MemoryRegion, what: str) -> None:
     if sizes[0] > PARTITIONS:
         said, hint = too_many(sizes)
         raise invalid("NCC310", said, hint, what)
+
+
+def _check_bytes(sizes: Ints, kind: Dtype, region: MemoryRegion, what: str) -> None:
+    """No more than there can be, on any computer: who asks for that mistook a number (NCC311)."""
+    chip = region in (sbuf, psum)
+    size, most = math.prod(sizes[chip:]) * kind.size, MOST_BYTES[chip]
+    if size > most:
+        each = " a partition" if chip else ""
+        said = f"{what} in {region} has the shape {sizes}: {size} bytes{each}, more than {most}"
+        raise wrong_shape("NCC311", said, "look at its sizes, and cut it into tiles")
 
 
 def _address(address: Any, sizes: Ints, dtype: Dtype, region: MemoryRegion, what: str) -> Any:
@@ -167,6 +182,7 @@ def allocate(
     sizes, kind, region = _sizes(shape, what), held(dtype, trace.target), _region(buffer)
     if region in (sbuf, psum):
         _check_partitions(sizes, region, what)
+    _check_bytes(sizes, kind, region, what)
     at = None if address is None else _address(address, sizes, kind, region, what)
     made = trace.allocate(str(name or ""), kind.bir, sizes, region.name, address=at)
     return NkiTensor.whole(made, kind)
@@ -252,7 +268,9 @@ def full(
 ) -> NkiTensor:
     """A new tensor that holds one value."""
     made = allocate(shape, dtype, buffer, name, address)
-    value = fill_value.item() if hasattr(fill_value, "item") else fill_value
+    value = fill_value
+    if hasattr(value, "item") and getattr(value, "size", 0) == 1:
+        value = value.item()  # of numpy
     if not isinstance(value, int | float):
         said = f"a tensor is filled with a number, not {value!r:.60}"
         raise wrong_type("NCC325", said, "allocate it with nl.ndarray and copy into it")
@@ -290,7 +308,8 @@ def empty_like(
 ) -> NkiTensor:
     """A new tensor with the shape, and unless told otherwise the dtype and memory, of `x`."""
     _like(x, "empty_like")
-    return allocate(x.shape, dtype or x.dtype, buffer or x.buffer, name, address)
+    memory = x.buffer if buffer is None else buffer
+    return allocate(x.shape, dtype or x.dtype, memory, name, address)
 
 
 @_checked
@@ -298,7 +317,7 @@ def zeros_like(
     x: NkiTensor, dtype: Any = None, buffer: Any = None, name: Any = "", address: Any = None
 ) -> NkiTensor:
     _like(x, "zeros_like")
-    return full(x.shape, 0, dtype or x.dtype, buffer or x.buffer, name, address)
+    return full(x.shape, 0, dtype or x.dtype, x.buffer if buffer is None else buffer, name, address)
 
 
 @_checked
@@ -338,6 +357,8 @@ def shared_identity_matrix(n: Any, dtype: Any = uint8, dst: NkiTensor | None = N
     import numpy as np
 
     size = whole_number(n, "the size of the identity")
+    if dst is not None:
+        _like(dst, "shared_identity_matrix")
     kind = dtype_of(dtype) if dst is None else dst.dtype
     if not 1 <= size <= PARTITIONS:
         said = f"an identity has 1 to {PARTITIONS} partitions, not {size}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ncc.errors import NccError
 from ncc.nki.arrays import Array
 from ncc.nki.specialise import Specialisation, returned_of
 
@@ -30,8 +31,11 @@ def compiled(found: Specialisation, inputs: Mapping[str, Array]) -> Mapping[str,
     if not out_buffers(found):
         return {}  # a program without outputs has no container
     neff, arrays = neff_of(found), [inputs[spec.name] for spec in found.specs]
-    with lines_of(stage_of(found)):
-        outputs = run_stage(neff, arrays)
+    try:
+        with lines_of(stage_of(found)):
+            outputs = run_stage(neff, arrays)
+    except NccError as fault:  # about no instruction: it is the kernel's
+        raise fault.at(file=found.place.file, line=found.place.line) from None
     return dict(zip(out_buffers(found), outputs, strict=True))
 
 

@@ -2,8 +2,9 @@
 
 Such a read is legal: the contents are undefined, and kernels compute on padded rows that they
 never store. So a tile that is read before anything wrote to it is a warning, and so are, where a
-kernel is simulated, elements that go to an output. A compiled call refuses those: whole tiles here,
-part of one on the machine, which follows unwritten elements through arithmetic too.
+kernel is simulated, elements that go to an output. A compiled call refuses those: here what is
+copied as it is, since its place may hold what another tile left; on the machine, which follows
+unwritten elements through arithmetic, the rest.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _op(op: KernelOp, tiles: dict[str, Tile], outputs: set[str], simulated: bool
             said = f"{op.op} reads {arg.buffer}, and nobody wrote to it before"
             yield f"NCC903 {op.origin.place()}: {said} (write it first: a load, a memset)"
             continue
-        if (bad := tile.missing(arg)) and (simulated or not tile.wrote):
+        if bad := tile.missing(arg):
             tile.told = True
             said = f"carries {bad} elements that nobody wrote to output {to.buffer}"
             if not simulated:

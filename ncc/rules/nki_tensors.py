@@ -19,7 +19,7 @@ _TEXTS: tuple[Rule, ...] = (
     Rule(
         "NCC311",
         "the shape of an allocation",
-        "Every size is 1 or more, and a tensor in SBUF or PSUM has two dimensions or more, partitions first.",
+        "Every size is 1 or more, and a tensor in SBUF or PSUM has two dimensions or more, partitions first; no tile has 16 MB a partition, no tensor 1 TB.",
         "Give (1, n) for a row and (n, 1) for a column.",
         ("err_leading_dimension_of_tensor_must_be_partition",),
     ),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 from enum import Enum
 from typing import Any, ParamSpec, TypeVar
 
 from ncc.errors import listed, nearest
+from ncc.nki.dtypes import dtype_of
 from ncc.nki.isa import constants
-from ncc.nki.isa.operands import generation
+from ncc.nki.isa.operands import generation, short
 from ncc.nki.trace import Trace, current, invalid, wrong_type
 
 # keywords of the older API, whose kernels import neuronxcc.nki
@@ -21,6 +22,7 @@ GONE = {
 P = ParamSpec("P")
 R = TypeVar("R")
 E = TypeVar("E", bound=Enum)
+Check = Callable[[Any, str, str], None]
 
 
 def call(function: Callable[P, R], ignored: tuple[str, ...] = ()) -> Callable[P, R]:
@@ -28,6 +30,7 @@ def call(function: Callable[P, R], ignored: tuple[str, ...] = ()) -> Callable[P,
     any more; every other unknown keyword is refused (NCC330)."""
     known = frozenset(inspect.signature(function).parameters)
     name = function.__name__
+    plain = tuple(plain_arguments(function))
 
     @functools.wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -41,6 +44,11 @@ def call(function: Callable[P, R], ignored: tuple[str, ...] = ()) -> Callable[P,
                         f"{name} takes no argument {word!r}",
                         hint_for(word, function),
                     )
+        for at, word, check in plain:
+            if at < len(args):
+                check(args[at], name, word)
+            elif word in kwargs:
+                check(kwargs[word], name, word)
         try:
             return function(*args, **kwargs)
         except TypeError as wrong:
@@ -52,6 +60,39 @@ def call(function: Callable[P, R], ignored: tuple[str, ...] = ()) -> Callable[P,
             raise wrong_type("NCC330", said, hint) from None
 
     return run
+
+
+# --- arguments of one kind wherever they stand ----------------------------------------------------
+
+
+def flag(value: Any, where: str, role: str) -> None:
+    """True, False, 1, 0 or None (NCC351): what else is there slipped in from a neighbour."""
+    if type(value) is bool or value is None:
+        return
+    if getattr(value, "ndim", 0) or str(value) not in ("True", "False", "0", "1"):
+        said = f"{where} takes {role} as True or False, was given {short(value)}"
+        raise wrong_type("NCC351", said, "name the arguments: their order is easily mistaken")
+
+
+def text(value: Any, where: str, role: str) -> None:
+    if value is not None and not isinstance(value, str):
+        said = f"{where} takes {role} as text, was given {short(value)}"
+        raise wrong_type("NCC330", said, f'write {role}="..."')
+
+
+def element_type(value: Any, where: str, role: str) -> None:
+    """A spelling of a dtype, or None (NCC312)."""
+    if value is not None:
+        dtype_of(value)
+
+
+def plain_arguments(function: Callable[..., Any]) -> Iterator[tuple[int, str, Check]]:
+    """Position, name and check of the parameters that are flags, names and dtypes."""
+    for at, (word, found) in enumerate(inspect.signature(function).parameters.items()):
+        if str(found.annotation) in ("bool", "bool | None"):
+            yield at, word, flag
+        elif word in ("name", "dtype"):
+            yield at, word, text if word == "name" else element_type
 
 
 def hint_for(word: str, function: Callable[..., Any]) -> str:
@@ -81,13 +122,13 @@ def member(kind: type[E], value: Any, where: str, role: str) -> E:
     if value is None:
         return next(iter(kind))
     word = getattr(value, "name", value)  # an enumeration of the same names from elsewhere
-    for one in kind:
+    for one in kind if isinstance(word, Hashable) else ():  # an array compares by element
         if word in (one.name, one.value):
             return one
     raise wrong_type(
         "NCC351",
         f"{where} takes {role} as {listed([f'{kind.__name__}.{m.name}' for m in kind])},"
-        f" was given {value!r}",
+        f" was given {short(value)}",
         nearest(str(word), [m.name for m in kind]) or f"pass a member of nisa.{kind.__name__}",
     )
 

@@ -250,7 +250,7 @@ def dma_compute(
         raise invalid("NCC351", said, "sum in several calls")
     sources = [tile(s, where, f"srcs[{k}]", DMA) for k, s in enumerate(given)]
     _counts(where, to, *sources)
-    for scale in scales or ():
+    for scale in () if scales is None else several(scales):
         if number(scale, where, "scales") != 1:
             said = f"{where} adds sources as they are: a scale must be 1.0, was given {scale}"
             raise invalid("NCC352", said, "multiply the source with nisa.tensor_scalar first")

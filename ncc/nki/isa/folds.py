@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from ncc.ir.kernel import Imm
@@ -22,6 +23,7 @@ from ncc.nki.isa.operands import (
     same_free,
     same_parts,
     scalar,
+    short,
     tile,
 )
 from ncc.nki.isa.vector import arithmetic, available, bits
@@ -79,9 +81,9 @@ def _axes(where: str, axis: Any, source: Tile) -> tuple[int, ...]:
     found: set[int] = set()
     for one in given:
         try:
-            k = int(one)
-        except (TypeError, ValueError):
-            said = f"{where} takes axis as numbers of dimensions, was given {one!r}"
+            k = index(one)
+        except TypeError:
+            said = f"{where} takes axis as numbers of dimensions, was given {short(one)}"
             raise wrong_type("NCC349", said, "pass an int, or a tuple of ints") from None
         if not -rank <= k < rank:
             said = f"{where} takes axis below {rank}, was given {k}: {source.show()} has {rank}"

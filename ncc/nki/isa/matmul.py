@@ -51,7 +51,7 @@ def nc_matmul(
     to = tile(dst, where, "dst", PSUM)
     still, moved = tile(stationary, where, "stationary", SBUF), tile(moving, where, "moving", SBUF)
     trace = current(where)
-    if perf_mode == "double_row_gen3":  # an earlier release
+    if isinstance(perf_mode, str) and perf_mode == "double_row_gen3":  # an earlier release
         perf_mode = "double_row"
     mode = member(c.matmul_perf_mode, perf_mode, where, "perf_mode").name
     depth, rows, columns = _extents(where, still, moved, mode)
@@ -190,7 +190,7 @@ def _types(where: str, still: Tile, moved: Tile) -> None:
 def _result(
     where: str, to: Tile, still: Tile, rows: int, columns: int, is_transpose: bool, trace: Trace
 ) -> None:
-    pairs = is_transpose and size_of(still.dtype) == 1  # 8-bit elements come out as 16 bits
+    pairs = bool(is_transpose) and size_of(still.dtype) == 1  # 8-bit elements come out as 16 bits
     if to.parts != rows or to.free not in (columns, columns * (1 + pairs)):
         raise wrong_shape(
             "NCC334" if to.parts == rows else "NCC333",

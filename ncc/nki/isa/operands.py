@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ncc.errors import listed
+from ncc.errors import listed, one_line
 from ncc.ir.data import size_of
 from ncc.ir.kernel import Access, Arg, Imm, Reg
 from ncc.ir.kernel_ops import writes
@@ -112,7 +112,7 @@ def not_a_tile(value: Any, call: str, role: str) -> Exception:
 
 
 def short(value: Any) -> str:
-    text = repr(value)
+    text = one_line(repr(value))
     return text if len(text) <= 40 else text[:37] + "..."
 
 
@@ -173,12 +173,12 @@ def whole(value: Any, call: str, role: str, low: int | None = None, high: int | 
     """An integer in a range; NCC351 otherwise."""
     found = number(value, call, role)
     if not math.isfinite(found) or found != int(found):
-        said = f"{call} takes a whole number as {role}, was given {found}"
+        said = f"{call} takes a whole number as {role}, was given {short(found)}"
         raise invalid("NCC351", said, "divide with //, or round it")
     found = int(found)
     if (low is not None and found < low) or (high is not None and found > high):
         bounds = f"between {low} and {high}" if high is not None else f"from {low} on"
-        said = f"{call} takes {role} {bounds}, was given {found}"
+        said = f"{call} takes {role} {bounds}, was given {short(value)}"
         raise invalid("NCC351", said, "use a value in this range")
     return found
 

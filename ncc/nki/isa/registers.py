@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ncc.ir.kernel import Imm, Reg
@@ -49,7 +50,14 @@ def _held(value: Any, where: str, role: str) -> Reg:
 
 
 def _source(value: Any, where: str, role: str) -> Reg | Imm:
-    return register(value) or Imm(number(value, where, role))
+    held = register(value)
+    if held is not None:
+        return held
+    found = number(value, where, role)
+    if not math.isfinite(found):
+        said = f"{where} takes a number as {role}, was given {found}"
+        raise wrong_type("NCC345", said, "a register counts, or holds a finite float32")
+    return Imm(found)
 
 
 @call

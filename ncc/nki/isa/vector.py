@@ -52,7 +52,7 @@ def bits(where: str, ops: tuple[str, ...], *operands: Any) -> bool:
                 f" {one.name}",
                 "view the tile as nl.int32, or use an arithmetic operator",
             )
-        if isinstance(one, Imm) and one.value != int(one.value):
+        if isinstance(one, Imm) and one.value % 1 != 0:  # nor is what is not finite
             raise wrong_type(
                 "NCC342",
                 f"{where} with {on_bits[0]} works on the bits of integers, was given {one.value}",

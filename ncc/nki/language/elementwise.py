@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ncc.nki.isa.operands import not_both_psum, record, same
+from ncc.errors import listed
+from ncc.nki.isa.operands import not_both_psum, record, same, short
 from ncc.nki.isa.operands import tile as operand
 from ncc.nki.language.base import (
     NkiTensor,
@@ -29,7 +30,7 @@ from ncc.nki.language.base import (
 )
 from ncc.nki.operators import BITVEC
 from ncc.nki.regions import sbuf
-from ncc.nki.trace import wrong_shape
+from ncc.nki.trace import wrong_shape, wrong_type
 
 Unary = Callable[..., Any]
 Binary = Callable[..., Any]
@@ -72,7 +73,11 @@ def at_once(name: str, *values: Any) -> Any:
     strange = [v for v in values if not host(v)]
     if found is None or strange:
         raise not_a_tile(strange[0] if strange else values[0], name)
-    result = found(*values)
+    try:
+        result = found(*values)
+    except (TypeError, ValueError) as fault:
+        said = f"nl.{name} of {listed(map(short, values))} has no value: {fault}"
+        raise wrong_type("NCC361", said, "give it numbers, or arrays of one shape") from None
     return result.item() if getattr(result, "ndim", 1) == 0 else result
 
 

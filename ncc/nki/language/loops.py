@@ -3,6 +3,7 @@ that the machine runs, whose body is traced once."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from operator import index as as_int
@@ -22,7 +23,10 @@ LOAD = "load the value into a register first: nisa.register_load, or nisa.scalar
 def _counted(name: str, start: Any, stop: Any, step: Any) -> range:
     if stop is None:
         start, stop = 0, start
-    return range(*(_known(x, name) for x in (start, stop, step)))
+    first, last, by = (_known(x, name) for x in (start, stop, step))
+    if by == 0:
+        raise wrong_type("NCC363", f"nl.{name} takes a step that is not 0", "leave it out")
+    return range(first, last, by)
 
 
 def _known(bound: Any, name: str) -> int:
@@ -80,15 +84,22 @@ def _open(name: str) -> Trace:
 
 def _bound(value: Any, name: str, what: str) -> Imm | Reg:
     if isinstance(value, Held):
+        if value.reg.dtype == "float32":
+            said = f"nl.{name} takes a whole number as {what}, was given a float32 register"
+            raise wrong_type("NCC363", said, "make the register of an int, or of an int32 tile")
         return value.reg
     if isinstance(value, NkiTensor):
         said = f"nl.{name} takes a number or a register as {what}, was given {value.name}"
         raise wrong_type("NCC363", said, LOAD)
     try:
-        return Imm(as_int(value))
+        number = as_int(value)
     except TypeError:
         said = f"nl.{name} takes a number or a register as {what}, was given {value!r:.40}"
         raise wrong_type("NCC363", said, "an int, a VirtualRegister or an NkiScalar") from None
+    if abs(number) >= 1 << 31:
+        said = f"nl.{name} counts in 32 bits, was given {number} as {what}"
+        raise wrong_shape("NCC363", said, "stay below 2^31")
+    return Imm(number)
 
 
 def _step(value: Any, name: str) -> int:
@@ -107,6 +118,13 @@ def _body(body: Any, name: str) -> Callable[[Any], Any]:
     if not callable(body):
         said = f"nl.{name} takes a function as its body, was given {body!r:.40}"
         raise wrong_type("NCC363", said, "def body(i): ...")
+    try:
+        inspect.signature(body).bind(None)
+    except TypeError:
+        said = f"nl.{name} calls its body with one value, and the body takes others"
+        raise wrong_type("NCC363", said, "def body(i): ...") from None
+    except ValueError:
+        pass  # a function of C that does not say what it takes
     return body
 
 
