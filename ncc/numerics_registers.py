@@ -8,6 +8,12 @@ from collections.abc import Callable
 WORD = 1 << 32
 COUNT = 62  # registers of a program: an engine has 64, and two are the encoder's
 
+
+def _far(count: int) -> int:
+    """A shift's count, read as uint32: from 32 on, and below 0, nothing of the number is left."""
+    return min(count % WORD, 32)
+
+
 _OPS: dict[str, Callable[[int, int], int]] = {
     "bypass": lambda a, b: a,
     "add": operator.add,
@@ -19,10 +25,10 @@ _OPS: dict[str, Callable[[int, int], int]] = {
     "bitwise_and": lambda a, b: a & b,
     "bitwise_or": lambda a, b: a | b,
     "bitwise_xor": lambda a, b: a ^ b,
-    "arith_shift_left": lambda a, b: a << min(b, 32),
-    "logical_shift_left": lambda a, b: a << min(b, 32),
-    "arith_shift_right": lambda a, b: a >> min(b, 32),
-    "logical_shift_right": lambda a, b: (a % WORD) >> min(b, 32),
+    "arith_shift_left": lambda a, b: a << _far(b),
+    "logical_shift_left": lambda a, b: a << _far(b),
+    "arith_shift_right": lambda a, b: a >> _far(b),
+    "logical_shift_right": lambda a, b: (a % WORD) >> _far(b),
     "is_equal": lambda a, b: int(a == b),
     "not_equal": lambda a, b: int(a != b),
     "is_gt": lambda a, b: int(a > b),

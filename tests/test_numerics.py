@@ -264,3 +264,9 @@ def test_an_activation_is_a_product_a_sum_and_a_function():
         n.activation("Lrelu", plain, alpha=0.5), np.where(plain >= 0, plain, plain * 0.5)
     )
     assert np.signbit(n.activation("Copy", np.array([-0.0], np.float32)))[0]
+
+
+@pytest.mark.parametrize("count", [32, 33, -1])
+def test_a_register_shifts_all_its_bits_out(count):
+    shifts = ("logical_shift_left", "logical_shift_right", "arith_shift_right")
+    assert [numerics_registers.apply(op, 0x7FFFFFFF, count) for op in shifts] == [0, 0, 0]

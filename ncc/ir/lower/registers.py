@@ -17,31 +17,15 @@ from ncc.ir.bir import Imm, Operand
 from ncc.ir.bir import Reg as Register
 from ncc.ir.kernel import Access, Reg
 from ncc.ir.kernel import Imm as Number
+from ncc.ir.kernel_selectors import ALU, UNARY
 from ncc.ir.kernel_walks import Walk
 from ncc.ir.lower.dma import move
+from ncc.numerics_registers import OPS, apply
 
 if TYPE_CHECKING:
     from ncc.ir.lower.kernel import Lowering
 
 Value = int | float
-ALU: dict[str, Callable[[int, int], int]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "maximum": max,
-    "minimum": min,
-    "bitwise_and": lambda a, b: a & b,
-    "bitwise_or": lambda a, b: a | b,
-    "bitwise_xor": lambda a, b: a ^ b,
-    "left_shift": lambda a, b: a << min(b, 32),
-    "right_shift": lambda a, b: (a & 0xFFFFFFFF) >> min(b, 32),
-    "equal": lambda a, b: int(a == b),
-    "not_equal": lambda a, b: int(a != b),
-    "greater": lambda a, b: int(a > b),
-    "greater_equal": lambda a, b: int(a >= b),
-    "less": lambda a, b: int(a < b),
-    "less_equal": lambda a, b: int(a <= b),
-}
 FLOATS: dict[str, Callable[[Value, Value], Value]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
@@ -50,20 +34,8 @@ FLOATS: dict[str, Callable[[Value, Value], Value]] = {
     "minimum": min,
 }
 WORDS = ("int32", "uint32")
-# what the sequencers compute with registers, by its name there
-SEQUENCER = {
-    **{"add": "add", "subtract": "subtract", "multiply": "mult", "maximum": "max"},
-    **{"minimum": "min", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or"},
-    **{"bitwise_xor": "bitwise_xor", "left_shift": "logical_shift_left"},
-    **{"right_shift": "logical_shift_right", "equal": "is_equal", "not_equal": "not_equal"},
-    **{"greater": "is_gt", "greater_equal": "is_ge", "less": "is_lt", "less_equal": "is_le"},
-}
-# what Pool's integer unit has, by its name there
-POOL = {
-    **{"add": "add", "subtract": "subtract", "multiply": "mult", "maximum": "max"},
-    **{"minimum": "min", "equal": "is_equal", "not_equal": "not_equal", "greater": "is_gt"},
-    **{"greater_equal": "is_ge", "less": "is_lt", "less_equal": "is_le"},
-}
+# what Pool's integer unit has
+POOL = frozenset(FLOATS) | {"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"}
 
 
 def wrapped(value: Value, dtype: str) -> Value:
@@ -148,19 +120,19 @@ def register_move(m: Lowering) -> None:
 def register_alu(m: Lowering) -> None:
     op = m.key("op")
     a, b = given(m, "a"), given(m, "b")
-    if op not in ALU:
+    if ALU.get(op) not in OPS or op in UNARY:
         raise m.dynamic(f"{m.op.op} applies {op} to registers", m.op.origin)
     if isinstance(a, Reg) or isinstance(b, Reg):
         sequenced(m, op, a, b)
         return
     if not isinstance(a, Walk) and not isinstance(b, Walk):
-        put(m, FLOATS[op](a, b) if op in FLOATS else ALU[op](int(a), int(b)))
+        put(m, FLOATS[op](a, b) if op in FLOATS else apply(ALU[op], int(a), int(b)))
         return
     if op not in POOL or any(isinstance(x, Walk) and x.dtype != "int32" for x in (a, b)):
         raise m.dynamic(f"{m.op.op} applies {op} to what memory holds", m.op.origin)
     held = m.tile(1, (1,), "int32")
     reads = (element(m, a).ap(), element(m, b).ap())
-    m.emit("TensorTensor", "Pool", (held.ap(),), reads, op=POOL[op], integer=True)
+    m.emit("TensorTensor", "Pool", (held.ap(),), reads, op=ALU[op], integer=True)
     put(m, held)
 
 
@@ -172,7 +144,7 @@ def sequenced(m: Lowering, op: str, a: Value | Walk | Reg, b: Value | Walk | Reg
     if floats or isinstance(a, Walk) or isinstance(b, Walk):
         raise m.dynamic(f"{m.op.op} computes with floating-point numbers in registers", m.op.origin)
     reads = tuple(operand(x, to.dtype) for x in (a, b))
-    m.emit("RegisterAlu", "ALL", (named(to),), reads, op=SEQUENCER[op])
+    m.emit("RegisterAlu", "ALL", (named(to),), reads, op=ALU[op])
 
 
 def chosen(m: Lowering) -> Walk:
