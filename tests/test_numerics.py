@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ncc import numerics as n
+from ncc import numerics_registers
 from ncc.ir.data import numpy_type
 
 NARROW = ["bfloat16", "float16", "float8e4", "float8e5", "float8_e4m3fn", "float8e3"]
