@@ -202,6 +202,7 @@ def test_every_rule_of_the_file_is_raised_somewhere_in_the_calls():
     own = [code for code in rules() if "NCC330" <= code <= "NCC359"]
     text = inspect.getsource(__import__("ncc.nki.isa.operands", fromlist=["x"]))
     for part in [
+        "accumulating",
         "activation",
         "calls",
         "dma",
