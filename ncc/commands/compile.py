@@ -100,6 +100,7 @@ JOB = (
     "allocator",
     "nki_form",
     "raise_attention",
+    "raise_mlp",
 )
 
 

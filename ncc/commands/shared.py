@@ -92,6 +92,11 @@ def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="put the attention kernel in the place of dot, softmax and dot",
         ),
         click.option(
+            "--raise-mlp",
+            is_flag=True,
+            help="put a kernel in the place of dot, activation and dot, where there is one",
+        ),
+        click.option(
             "--nki-form",
             type=click.Choice(["bir", "klir"]),
             help="how a kernel's body travels into BIR; the NEFF is the same"
@@ -132,6 +137,7 @@ def job(
     allocator: str | None,
     nki_form: str | None,
     raise_attention: bool = False,
+    raise_mlp: bool = False,
 ) -> Job:
     """The options of `program_options` as a Job; what comes later is refused by name (NCC005)."""
     if ranks != 1:
@@ -153,7 +159,8 @@ def job(
             raise UsageError("NCC002", said)
         stage = allocating(stage, allocator) if allocator else stage
     replaced = dict(replacement(words) for words in with_pass)
-    asked = ("raise-attention",) if raise_attention else ()
+    raised = {"raise-attention": raise_attention, "raise-mlp": raise_mlp}
+    asked = tuple(name for name, wanted in raised.items() if wanted)
     return Job(stage, found, tuple(sorted(names(",".join(skip)))), replaced, asked)
 
 

@@ -41,7 +41,7 @@ class Request:
     @property
     def kind(self) -> str:
         """`internal` for a kernel that ships, `external` for one of the user's."""
-        return "internal" if self.kernel in registry().KERNELS else "external"
+        return "internal" if ships(self.kernel) else "external"
 
     def trace(self, target: Target) -> tuple[Kernel, ...]:
         return registry().specialised(self, target).kernels
@@ -69,6 +69,11 @@ class Request:
     def run(self, target: Target, arrays: Sequence[Any]) -> list[Any]:
         """What the call gives, by the meaning of the kernel's ops."""
         return registry().run(self, target, arrays)
+
+
+def ships(name: str) -> bool:
+    """Whether a kernel of that name is in the registry."""
+    return name in registry().KERNELS
 
 
 def registry() -> Any:

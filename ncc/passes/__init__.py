@@ -17,6 +17,7 @@ PIPELINE: tuple[str, ...] = (
     "hlo.hlo_verify",
     "hlo.check_sharding",  # before layouts: sharding decides which values exist
     "hlo.raise_attention",  # before layouts: the call's operands have none that matters
+    "hlo.raise_mlp",
     "hlo.decompose_attention",
     "hlo.normalize_layouts",
     "hlo.assign_layouts",
@@ -101,7 +102,7 @@ PIPELINE: tuple[str, ...] = (
 
 
 # passes that run only when they are asked for, by the option of their name
-ASKED = frozenset({"raise-attention"})
+ASKED = frozenset({"raise-attention", "raise-mlp"})
 
 
 @cache

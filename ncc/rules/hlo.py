@@ -249,4 +249,12 @@ RULES: tuple[Rule, ...] = (
         "A warning says which of these does not hold; the program is compiled without the kernel.",
         names=("LowerToCustomNativeKernel", "DecomposeAttention"),
     ),
+    Rule(
+        "NCC126",
+        "an MLP that stays plain ops",
+        "Dot, activation and dot become a call of AwsNeuronMLPNKI where the registry has a kernel of"
+        " that name; none ships.",
+        "The dots are compiled as they are; a kernel of one's own is called by a custom call.",
+        names=("LowerToNKIKernelCC",),
+    ),
 )
