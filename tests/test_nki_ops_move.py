@@ -532,6 +532,7 @@ def test_eight_bit_elements_leave_the_array_as_sixteen_bit_ones():
         ("maximum", 3, 5, 5),
         ("bitwise_and", 6, 3, 2),
         ("right_shift", -1, 28, 15),
+        ("left_shift", 3, -1, 0),
     ],
 )
 def test_registers(op, a, c, want):
