@@ -167,6 +167,11 @@ MATMULT = "i2 = Matmult PE acc:float32[[6,4],[1,6]] <- x_t:bfloat16[[6,8],[1,6]]
         ),
         (
             COPY,
+            COPY.replace("TensorCopy DVE", "Activation Activation") + " func=Exp scale=half",
+            "NCC427 i3: scale has no value half, it takes a number",
+        ),
+        (
+            COPY,
             COPY.replace("TensorCopy DVE", "Activation Activation"),
             "NCC427 i3: Activation needs func=, one of the activation functions",
         ),

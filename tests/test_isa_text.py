@@ -77,6 +77,7 @@ def test_defaults_may_be_written():
         ("stream Pool", "stream pool", "no stream is called 'pool'"),
         ("stream Pool", "stream PE", "the stream PE is there twice"),
         ("  Copy ", "  Coppy ", "no opcode is called 'Coppy', did you mean Copy?"),
+        ("  Copy ", "  # m.hlo:3\n  Copy ", "a comment alone is no bundle"),
         ("nchan=128", "nchans=128", "Copy has no field nchans, did you mean nchan?"),
         ("nchan=128", "nchan=128 nchan=1", "cannot read 'nchan=1', each key stands once"),
         ("wait=S0>=4", "wait=S0=>4", "cannot read the wait 'S0=>4'"),

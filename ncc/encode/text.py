@@ -137,6 +137,8 @@ def parse(text: str, file: str = "", first_line: int = 1) -> Program:
         try:
             line, origin = split_origin(whole)
             words = split_words(line)
+            if not words:
+                raise ValueError("a comment alone is no bundle")
             if whole[0] == " ":
                 if head is None or current is None:
                     raise ValueError("a bundle stands before the first stream")

@@ -184,6 +184,8 @@ def form(inst: Inst, row: Row, target: Target) -> NccError | None:
         words = OWN_WORDS.get((inst.opcode, name)) or WORDS.get(name)
         if words and value not in words and isinstance(value, str):
             return fault("NCC427", inst, f"{name} has no value {value}", nearest(value, words))
+        if isinstance(row.keys[name], float) and not isinstance(value, int | float):
+            return fault("NCC427", inst, f"{name} has no value {value}, it takes a number")
     if inst.opcode == "Activation" and key(inst, "func") == "Unknown":
         return fault("NCC427", inst, "Activation needs func=, one of the activation functions")
     few, many = row.least, len(row.ins)
