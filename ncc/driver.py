@@ -11,7 +11,7 @@ from ncc.placing import lines_of
 from ncc.programs import stage_of
 from ncc.stages import Stage, level
 from ncc.target import Target
-from ncc.walking import Observer, Plan, plan, plan_to, run_stage, walk
+from ncc.walking import Observer, Plan, plan, plan_to, run_stage, something_leaves, walk
 
 if TYPE_CHECKING:
     from ncc.checking import Result
@@ -102,6 +102,7 @@ def refused_early(stage: Stage, todo: Plan) -> None:
     Whoever draws arrays for a program asks this first: a value of a type that is not computed with
     has no array.
     """
+    something_leaves(stage, todo)
     first = Plan(())
     if stage.level == "hlo":
         own = itertools.takewhile(lambda entry: entry[1].source == "hlo", todo.passes())

@@ -77,7 +77,7 @@ def _draw(
     numbers = rng.integers(-most, most + 1, shape).astype(np.float32)
     if density < 1:
         numbers *= rng.random(shape) < density
-    if not np.issubdtype(numpy_type(dtype), np.signedinteger) and "uint" in dtype:
+    if "int" in dtype:  # of whatever sign, most are indices or counts
         numbers = np.abs(numbers)
     return numbers.astype(numpy_type(dtype))
 
@@ -89,12 +89,15 @@ def _largest_sum(stage: Stage, inputs: Sequence[Array]) -> float:
 
 
 def random(stage: Stage, seed: int) -> list[Array]:
-    """Numbers between −2 and 2 that each parameter's type holds exactly."""
+    """Numbers between −2 and 2 that each parameter's type holds exactly; no integer is negative."""
     from ncc.numerics import cast
 
     rng = np.random.default_rng(seed)
-    inputs = drawable(stage)
-    return [cast(rng.uniform(-2, 2, shape).astype(np.float32), dtype) for _, dtype, shape in inputs]
+    drawn: list[Array] = []
+    for _, dtype, shape in drawable(stage):
+        numbers = rng.uniform(-2, 2, shape).astype(np.float32)
+        drawn.append(cast(np.abs(numbers) if "int" in dtype else numbers, dtype))
+    return drawn
 
 
 def fitted(wanted: Wanted, given: Sequence[Array]) -> list[Array]:

@@ -175,6 +175,8 @@ def walk(start: Stage, todo: Plan, observers: Sequence[Observer] = ()) -> Stage:
     ours = {name for name, found in todo.entries if isinstance(found, str)}
     with _uncollected():
         for name, one in todo.passes():
+            if one.target == "neff":
+                something_leaves(start, todo)
             try:
                 step = _run(name, one, stage, verifier)
             except InternalFault as fault:
@@ -184,6 +186,22 @@ def walk(start: Stage, todo: Plan, observers: Sequence[Observer] = ()) -> Stage:
             _tell(observers, step)
             stage = step.after
     return stage
+
+
+def something_leaves(stage: Stage, todo: Plan) -> None:
+    """NCC307 for a program of kernels that gives nothing, where it is to become a container: one
+    has an output. Its stages can be looked at all the same."""
+    if stage.level != "penguin" or not any(one.target == "neff" for _, one in todo.passes()):
+        return
+    from ncc.ir.penguin_views import is_kernel
+
+    calls = [one for one in stage.module.body if is_kernel(one)]
+    if calls and not any(t.kind == "output" for t in stage.module.tensors):
+        raise NccError("NCC307", NOTHING.format(calls[0].name), calls[0].origin.place(), RETURN)
+
+
+NOTHING = "{} returns no tensor that it wrote, and writes to no parameter"
+RETURN = "end it with `return out`, out allocated in nl.shared_hbm"
 
 
 def broke(one: Pass, fault: InternalFault) -> NccError:

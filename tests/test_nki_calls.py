@@ -896,7 +896,7 @@ def test_ncc_check_and_draw(ncc):
             1,
             "NCC302 kernels.py:14: double was called without its parameter a",
         ),
-        (["kernels.py:doubel"], 2, "doubel is not there in kernels.py (did you mean double?)"),
+        (["kernels.py:doubel"], 2, "kernels.py has no doubel (did you mean double?)"),
         (["kernels.py:Config"], 2, "Config is no kernel in kernels.py"),
         (["absent.py:double"], 2, "NCC003"),
         (["kernels.py"], 2, "NCC002 kernels.py is Python: name the kernel in it"),
@@ -914,6 +914,75 @@ def test_ncc_check_and_draw(ncc):
 def test_what_the_command_line_refuses(ncc, arguments, status, said):
     found, out, err = ncc("run", *arguments)
     assert (found, out) == (status, "") and said in err and err.count("\n") == 1
+
+
+MORE = """\
+import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def tiled(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    at = nl.program_id(0) * 8 + nl.arange(8)[:, None], nl.program_id(1) * 4 + nl.arange(4)[None, :]
+    nl.store(out[at], value=nl.load(a[at]))
+    return out
+
+
+def plain(a, b):
+    i, j = nl.mgrid[0:8, 0:4]
+    nl.store(b[i, j], nl.load(a[i, j]))
+
+
+@nki.jit
+def forgets(a):
+    tiled.func(a)
+
+
+@nki.jit
+def claims(a):
+    assert a.shape[0] == 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["more.py:tiled[2,1]", "--arg", "a=i32[16,4]"], 0, "no inputs given"),
+        (["more.py:tiled", "--arg", "a=f32[16,4]"], 1, "NCC366 more.py:8"),
+        (["more.py:plain", "--arg", "a=f32[8,4]", "--arg", "b=f32[8,4]"], 0, "no inputs given"),
+        (
+            ["more.py:forgets[1,1]", "--arg", "a=f32[8,4]"],
+            1,
+            "NCC307 more.py:18: forgets returns no",
+        ),
+        (["more.py:claims", "--arg", "a=f32[8,4]"], 1, "AssertionError: assert a.shape[0] == 3"),
+        (["more.py:claims", "--arg", "a=f32"], 1, "(if a is an array: --arg a=bf16[128,512])"),
+        (["more.py:claims", "--arg", "a=[8,4]"], 1, "(if a is an array: --arg a=bf16[128,512])"),
+        (["more.py:claims", "--arg", "a=f23[8,4]"], 2, "f23 of f23[8,4] is no element type"),
+        (["more.py:claims", "--arg", "a=f32[8]", "--arg", "a=f32[9]"], 2, "--arg gives a twice"),
+    ],
+)
+def test_what_a_newcomer_writes_on_the_command_line(ncc, folder, arguments, status, said):
+    (folder / "more.py").write_text(MORE)
+    found, _, err = ncc("run", *arguments)
+    assert found == status and said in err and err.count("\n") == 1, err
+
+
+def test_a_call_that_gives_nothing_warns(capsys):
+    @nki.jit
+    def forgets(a):
+        nl.load(a)
+
+    @nki.jit
+    def prints(a):
+        nl.device_print("a", nl.load(a))
+
+    with pytest.warns(UserWarning, match="NCC307 .*forgets returns no tensor that it wrote"):
+        assert forgets(numbers(3, 4)) is None
+    with warnings.catch_warnings(action="error"):
+        nki.simulate(prints)(numbers(3, 4))
+    assert capsys.readouterr().out
 
 
 def test_a_file_that_does_not_import_is_told_with_its_line(ncc, folder):

@@ -107,7 +107,7 @@ JOB = (
 def stem_of(program: str) -> str:
     """What the files of a program are called: its file, or its kernel."""
     file, _, name = program.rpartition(":")
-    return name if file.endswith(".py") else Path(program).stem
+    return name.partition("[")[0] if file.endswith(".py") else Path(program).stem
 
 
 def show_tables(tables: dict[str, list[dict[str, object]]], as_json: bool) -> None:

@@ -103,7 +103,7 @@ class Memory:
     def _spaces(self, sets: tuple[LocSet, ...], target: Target) -> dict[str, Any]:
         """The flat memories, as large as placed locations need: (bytes, shadow, pitch, cells)."""
         width = {"SB": 0, "PSUM": target.psum_banks * target.psum_bank_bytes, "DRAM": 0}
-        shared = [loc for of in sets for loc in of.locs if loc.allocated and not _own(of)]
+        shared = [loc for of in sets for loc in of.locs if not _alone(of, loc)]
         for loc in shared:
             width[loc.type] = max(width[loc.type], loc.addr + loc.dims[1])
         found: dict[str, Any] = {}
@@ -121,7 +121,7 @@ class Memory:
 
     def _place(self, of: LocSet, loc: Loc) -> Place:
         rows, width = loc.dims
-        if not loc.allocated or _own(of):
+        if _alone(of, loc):
             return self._own(loc.name, loc.type, rows, width)
         data, shadow, pitch, cells = self.spaces[loc.type]
         start = loc.base * pitch + loc.addr
@@ -253,6 +253,12 @@ class Memory:
 
 def _own(of: LocSet) -> bool:
     return of.memory == "DRAM" and of.kind in OWN
+
+
+def _alone(of: LocSet, loc: Loc) -> bool:
+    """Whether a location has bytes of its own: no address yet, a boundary tensor, or the runtime's
+    region, which no instruction addresses (at the top of SBUF it would make all 24 MB real)."""
+    return not loc.allocated or _own(of) or loc.runtime_reserved
 
 
 def _rows(place: Place, buffer: Array) -> Array:

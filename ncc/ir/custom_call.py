@@ -82,7 +82,7 @@ def typed(text: str) -> Config:
         found.append((one[1], number(one[2])))
         at = one.end() + (inside[one.end() : one.end() + 1] == ",")
     if not found or inside[at:].strip():
-        raise ValueError(f"has a {CONFIG_KEY} that cannot be read: {text[:60]}")
+        raise ValueError(f'has a {CONFIG_KEY} that is no JSON, as {{"scale": 0.5}}: {text[:60]}')
     return tuple(found)
 
 

@@ -31,7 +31,7 @@ def found(name: str) -> JitKernel:
     """The kernel of that name; NCC120 for a name that is none."""
     if name in KERNELS:
         return kernel(name)
-    from ncc.nki.programs import PROGRAM, imported, named
+    from ncc.nki.programs import PROGRAM, imported, launched
 
     program = PROGRAM.fullmatch(name)
     if program is None:
@@ -39,9 +39,10 @@ def found(name: str) -> JitKernel:
         raise NccError("NCC120", said, hint=nearest(name, KERNELS) or HOW)
     path = Path(program["file"])
     if not path.is_file():
-        raise NccError("NCC120", f"the kernel's file {program['file']} is not there", hint=HOW)
+        said = f"the kernel's file {program['file']} is not there"
+        raise NccError("NCC120", said, hint="its path begins in the folder where ncc runs")
     try:
-        return named(imported(path), program["name"], path.name)
+        return launched(program, imported(path))
     except UsageError as fault:
         raise NccError("NCC120", fault.said, hint=fault.hint) from fault
 

@@ -20,6 +20,7 @@ from ncc.nki.options import Options, edges
 from ncc.nki.specialise import Specialisation, specialised
 from ncc.nki.targets import default_target
 from ncc.nki.trace import NkiTypeError, NkiValidationError, invalid, is_tracing
+from ncc.nki.warned import warned
 from ncc.target import Target
 
 KEPT = 64  # specialisations that a kernel remembers
@@ -120,7 +121,7 @@ class JitKernel:
     ) -> Any:
         """Trace (or remember), compile or simulate, update the arrays that were written, return."""
         from ncc.nki.outcome import delivered
-        from ncc.nki.running import compiled, interpreted
+        from ncc.nki.running import compiled, forgotten, interpreted
 
         report_ignored()
         target = target or default_target()
@@ -128,6 +129,7 @@ class JitKernel:
         run = interpreted if simulated else compiled
         try:
             found = self.specialisation(bound, target, simulated)
+            warned(forgotten(found, simulated))
             return delivered(found, bound.arrays, run)
         except MemoryError:
             said = f"{self.__name__} needs more memory than there is here"

@@ -131,6 +131,8 @@ NAMES = {
     "half": float16,
     "float": float32,
     "int": int32,
+    **{f"{s}{n}": d for s in "si" for n, d in ((8, int8), (16, int16), (32, int32))},
+    **{f"u{n}": d for n, d in ((8, uint8), (16, uint16), (32, uint32))},
     "tf32": tfloat32,
     "fp8_e4m3": float8_e4m3,
     "fp8_e5m2": float8_e5m2,

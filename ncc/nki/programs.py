@@ -1,4 +1,7 @@
-"""A kernel as a program of the command line: `kernel.py:name` with the values of its parameters."""
+"""A kernel as a program of the command line: `kernel.py:name` with the values of its parameters.
+
+`kernel.py:name[2]`, or `[4,2]` in the older API, launches it with a grid as Python does.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from ncc.target import Target
 if TYPE_CHECKING:
     from ncc.stages import Stage
 
-PROGRAM = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_][\w.]*)")
+PROGRAM = re.compile(r"(?P<file>.+\.py):(?P<name>[A-Za-z_][\w.]*)(\[(?P<grid>\d[\d, ]*)\])?")
 ARRAY = re.compile(r"\b([a-z]\w*)\[\s*((?:\d+\s*,?\s*)*)\]")
 STDLIB = Path(os.__file__).parent
 HOW = "an array is dtype[sizes], as bf16[128,512]; other values are written as in Python"
@@ -55,9 +58,10 @@ def kernel_stage(
         raise UsageError("NCC002", f"cannot read {program!r}, expected FILE.py:NAME")
     path = Path(found["file"])
     files.read(path)
+    words: dict[str, Any] = {}
     try:
         module = imported(path)
-        kernel = named(module, found["name"], path.name)
+        kernel = launched(found, module)
         if lnc > 1 and not kernel.grid:
             kernel = kernel[lnc]
         words = {name: value_of(text, module) for name, text in pairs(given)}
@@ -65,7 +69,7 @@ def kernel_stage(
     except NccError:
         raise
     except (Exception, SystemExit) as fault:
-        raise own_fault(fault, path) from fault
+        raise own_fault(fault, path, words) from fault
     return stage_of(made, form)
 
 
@@ -90,6 +94,14 @@ def imported(path: Path) -> ModuleType:
     return module
 
 
+def launched(program: re.Match[str], module: ModuleType) -> JitKernel:
+    """The kernel that a match of PROGRAM names in its module, with the grid that it writes."""
+    kernel = named(module, program["name"], Path(program["file"]).name)
+    if not program["grid"]:
+        return kernel
+    return kernel[tuple(int(n) for n in program["grid"].split(",") if n.strip())]
+
+
 def named(module: ModuleType, name: str, file: str) -> JitKernel:
     """The kernel of that name; a plain function becomes one. NCC001 for what is none."""
     found: Any = module
@@ -98,12 +110,21 @@ def named(module: ModuleType, name: str, file: str) -> JitKernel:
     if isinstance(found, JitKernel):
         return found
     if callable(found) and not isinstance(found, type):
-        made: JitKernel = jit(found)
-        return made
+        if any(of_old(value) for value in vars(module).values()):
+            from ncc.nki.old import jit as old_jit
+
+            return old_jit(found)
+        return jit(found)
     kernels = sorted(k for k, v in vars(module).items() if isinstance(v, JitKernel))
-    what = "is no kernel" if found is not None else "is not there"
     hint = nearest(name, kernels) or (f"it has {listed(kernels)}" if kernels else "")
-    raise UsageError("NCC001", f"{name} {what} in {file}", hint=hint)
+    said = f"{name} is no kernel in {file}" if found is not None else f"{file} has no {name}"
+    raise UsageError("NCC001", said, hint=hint)
+
+
+def of_old(value: Any) -> bool:
+    """Whether a name of a module stands for something of the older API."""
+    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", "")
+    return str(home).startswith("ncc.nki.old")
 
 
 def pairs(given: Mapping[str, Any] | Sequence[str]) -> list[tuple[str, Any]]:
@@ -115,6 +136,8 @@ def pairs(given: Mapping[str, Any] | Sequence[str]) -> list[tuple[str, Any]]:
         name, equals, value = text.partition("=")
         if not equals or not name.strip().isidentifier():
             raise UsageError("NCC002", f"cannot read --arg {text!r}, expected NAME=VALUE", hint=HOW)
+        if name.strip() in dict(found):
+            raise UsageError("NCC002", f"--arg gives {name.strip()} twice", hint="once is enough")
         found.append((name.strip(), value.strip()))
     return found
 
@@ -125,10 +148,12 @@ def value_of(text: Any, module: ModuleType) -> Any:
     if not isinstance(text, str):
         return text
     arrays: list[ArraySpec] = []
+    unknown: list[str] = []
 
     def array(found: re.Match[str]) -> str:
         dtype = dtypes.found(found[1])
         if dtype is None:
+            unknown.append(found[1])
             return found[0]
         sizes = tuple(int(n) for n in found[2].replace(" ", "").split(",") if n)
         arrays.append(ArraySpec("", dtype, sizes))
@@ -143,15 +168,26 @@ def value_of(text: Any, module: ModuleType) -> Any:
     except (NameError, SyntaxError) as fault:
         if re.fullmatch(r"[\w./~-]+", text) and "[" not in text:
             return text
+        if word := next((w for w in unknown if w not in scope), ""):
+            hint = nearest(word, dtypes.NAMES) or f"there are {listed(dtypes.ALL)}"
+            raise UsageError("NCC002", f"{word} of {text} is no element type", hint=hint) from None
         said = f"cannot read the argument {text!r}: {getattr(fault, 'msg', fault)}"
         raise UsageError("NCC002", said, hint=HOW) from None
     except Exception as fault:
         raise UsageError("NCC002", f"the argument {text!r} fails: {fault}", hint=HOW) from None
 
 
-def own_fault(fault: BaseException, path: Path) -> NccError:
-    """What the kernel's own Python raised, as one sentence: its text, file and line."""
-    kind = type(fault).__name__
+def own_fault(fault: BaseException, path: Path, words: Mapping[str, Any]) -> NccError:
+    """What the kernel's own Python raised, as one sentence: its text, file and line.
+
+    Where it took one of `words`, the arguments, for a tensor, how an array is written.
+    """
+    kind, hint = type(fault).__name__, ""
+    if isinstance(fault, AttributeError):
+        kind_of = type(fault.obj)
+        same = (n for n, v in words.items() if type(v) is kind_of and v == fault.obj)
+        name = next(same, "")
+        hint = f"if {name} is an array: --arg {name}=bf16[128,512]" if name else ""
     if isinstance(fault, SyntaxError):
         place, text = Place(Path(fault.filename or path.name).name, fault.lineno or 0), fault.msg
     else:
@@ -159,7 +195,9 @@ def own_fault(fault: BaseException, path: Path) -> NccError:
         last = frames[-1] if frames else None
         place = Place(Path(last.filename).name, last.lineno or 0) if last else Place(path.name)
         text = str(fault)
-    return NccError("NCC308", f"{kind}: {' '.join(text.split())}" if text else kind, place)
+        if not text and last and isinstance(fault, AssertionError):
+            text = last.line or ""
+    return NccError("NCC308", f"{kind}: {' '.join(text.split())}" if text else kind, place, hint)
 
 
 def is_users(file: str) -> bool:

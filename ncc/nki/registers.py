@@ -18,8 +18,8 @@ Form = tuple[tuple[tuple[str, int], ...], int]  # Σ factor · register + consta
 IF = "guard with a device loop: nl.while_loop(register, body), or nl.fori_loop(0, register, body)"
 COMPUTE = "load the value with nisa.scalar_load: an NkiScalar takes +, - and *"
 SLICE = (
-    "slice with nl.ds(register, size); to compute, take an NkiScalar: the index of nl.fori_loop, or"
-    " nisa.scalar_load"
+    "slice with nl.ds(register, size) in a range whose step is the size; to compute, take an"
+    " NkiScalar: the index of nl.fori_loop, or nisa.scalar_load"
 )
 FIXED = (
     "a bound of a Python loop or a shape is known while tracing; nl.fori_loop counts to a register"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ncc.errors import NccError
+from ncc.ir.kernel import ops_of
 from ncc.nki.arrays import Array
 from ncc.nki.specialise import Specialisation, returned_of
 
@@ -57,6 +58,18 @@ def out_buffers(found: Specialisation) -> list[str]:
     returned = [r.access.buffer for r in returned_of(found.results)]
     names = [n for n in returned if n not in params or n in found.written]
     return list(dict.fromkeys([*names, *found.written]))
+
+
+def forgotten(found: Specialisation, simulated: bool) -> Iterator[str]:
+    """A warning for a call that gives None and does nothing, as one without `return`."""
+    from ncc.walking import NOTHING, RETURN
+
+    if found.results is not None or out_buffers(found):
+        return
+    prints = (op.op == "device_print" for kernel in found.kernels for op in ops_of(kernel.body))
+    if not (simulated and any(prints)):
+        name = next(iter(found.kernels)).name
+        yield f"NCC307 {found.place}: {NOTHING.format(name)} ({RETURN})"
 
 
 def function_of(found: Specialisation, form: str = "") -> Function:

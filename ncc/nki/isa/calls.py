@@ -179,6 +179,7 @@ def pair(where: str, trace: Trace | None = None) -> Trace:
         raise invalid(
             "NCC355",
             f"{where} meets the other core of a pair, the kernel runs on {trace.lnc}",
-            "launch it as kernel[2](...), or guard the call with nl.num_programs(0) == 2",
+            "launch it as kernel[2](...) or with --lnc 2, or guard the call with"
+            " nl.num_programs(0) == 2",
         )
     return trace

@@ -223,11 +223,15 @@ def same_parts(call: str, *tiles: Tile | Imm | Reg | None) -> None:
         if first is None:
             first = one
         elif one.parts != first.parts:
+            hint = "slice dimension 0 of both alike"
+            if 1 in (first.parts, one.parts):
+                many = max(first.parts, one.parts)
+                hint = f"a row for all: nisa.dma_copy(dst=tile, src=hbm_row.broadcast(0, {many}))"
             raise wrong_shape(
                 "NCC333",
                 f"{call} works partition by partition: {first.show()} has {first.parts} of them,"
                 f" {one.show()} has {one.parts}",
-                "slice dimension 0 of both alike",
+                hint,
             )
 
 

@@ -17,7 +17,10 @@ def _axis(axis: Any, name: str, ndim: int) -> int:
     k = whole_number(axis, f"nl.{name}: the axis")
     if not -max(ndim, 1) <= k < max(ndim, 1):
         said = f"nl.{name}({k}): the kernel was launched with {ndim} axes"
-        raise invalid("NCC366", said, "launch it as kernel[cores](...); axis 0 is the cores")
+        hint = "launch it as kernel[cores](...); axis 0 is the cores"
+        if current(f"nl.{name}").old:
+            hint = "launch it as kernel[4,2](...), on the command line as FILE.py:kernel[4,2]"
+        raise invalid("NCC366", said, hint)
     return k
 
 
