@@ -1215,6 +1215,30 @@ ISA = (
     ),
 )
 LANGUAGE = (
+    whole(
+        "yields",
+        "NCC306",
+        "kernel is a generator or async | return the results",
+        """
+        @nki.jit  # here
+        def kernel(x):
+            yield x
+        """,
+        args={"x": "f32[3,4]"},
+        ways=("simulated", "compiled"),
+    ),
+    whole(
+        "holds-itself",
+        "NCC306",
+        "kernel calls itself without an end, or returns what holds itself",
+        """
+        @nki.jit  # here
+        def kernel(x):
+            return kernel(x)
+        """,
+        args={"x": "f32[3,4]"},
+        ways=("simulated", "compiled"),
+    ),
     tiled(
         "range-without-a-step",
         "NCC363",

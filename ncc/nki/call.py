@@ -135,6 +135,10 @@ class JitKernel:
             said = f"{self.__name__} needs more memory than there is here"
             hint = "try it with smaller shapes"
             raise NkiValidationError("NCC011", said, place_of(self.func), hint) from None
+        except RecursionError:
+            said = f"{self.__name__} calls itself without an end, or returns what holds itself"
+            hint = "give the recursion an end that is known while tracing"
+            raise NkiValidationError("NCC306", said, place_of(self.func), hint) from None
 
     def specialisation(
         self, bound: Bound, target: Target, simulated: bool = False

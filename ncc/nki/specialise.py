@@ -171,6 +171,10 @@ def _run(
             kwargs = walked(bound.kwargs, "", is_spec, tensor)
             with memories_named(func):
                 found = func(*args, **kwargs)
+            if inspect.isgenerator(found) or inspect.iscoroutine(found):
+                said = f"{name_of(func)} is a generator or async: nothing of its body has run"
+                found.close()
+                raise NkiAssertionError("NCC306", said, place, "return the results, do not yield")
             if trace.open_loops:
                 raise trace.open_loops[-1].unclosed()
             found = walked(found, "result", is_result, result)
