@@ -32,7 +32,6 @@ LATER = [
     (("bisect", "small.hlo"), "`ncc bisect` is not there yet: bisecting comes later"),
     (("reduce", "small.hlo"), "`ncc reduce` is not there yet: reducing comes later"),
     (("run", "small.hlo", "--ranks", "4"), "--ranks above 1 comes with the ring work"),
-    (("compile", "small.hlo", "--raise-attention"), "--raise-attention is not there yet"),
     (("check", "small.hlo", "--against", "jax"), "--against jax comes with the HLO work"),
     (
         ("compile", "m.pb"),

@@ -18,7 +18,7 @@ import pytest
 
 from ncc import nki
 from ncc.errors import NccError
-from ncc.nki import compiler, hooks
+from ncc.nki import compiler, hooks, programs
 from ncc.nki import isa as nisa
 from ncc.nki import language as nl
 from ncc.nki.binding import bind
@@ -878,6 +878,14 @@ def test_ncc_compile_prints_the_trace_like_the_kernel(ncc):
     written = Path("double.neff").read_bytes()
     assert ncc("compile", *arguments, "--nki-form", "klir")[0] == 0
     assert Path("double.neff").read_bytes() == written
+
+
+def test_a_file_that_changed_within_a_second_is_read_again(tmp_path):
+    path = tmp_path / "quick.py"
+    for number in (1, 2):
+        path.write_text(f"NUMBER = {number}\n")
+        found = programs.imported(path).NUMBER
+        assert found == number
 
 
 def test_ncc_check_and_draw(ncc):

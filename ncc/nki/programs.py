@@ -11,9 +11,10 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ncc import files
@@ -73,6 +74,15 @@ def kernel_stage(
     return stage_of(made, form)
 
 
+class Fresh(SourceFileLoader):
+    """A file compiled anew, no bytecode kept: that goes by the second of a change and the length,
+    and a kernel may be edited faster."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def imported(path: Path) -> ModuleType:
     """The module of a file, by its dotted name where it lies in a package."""
     install()
@@ -85,7 +95,8 @@ def imported(path: Path) -> ModuleType:
         sys.path.insert(0, str(folder))
     if len(parts) > 1:
         return import_module(".".join(parts))
-    spec = spec_from_file_location(f"ncc_program_{whole.stem}", whole)
+    name = f"ncc_program_{whole.stem}"
+    spec = spec_from_file_location(name, whole, loader=Fresh(name, str(whole)))
     if spec is None or spec.loader is None:
         raise UsageError("NCC003", f"{path.name} cannot be imported")
     module = module_from_spec(spec)

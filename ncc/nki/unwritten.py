@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ncc.ir.data import size_of
 from ncc.ir.kernel import Access, Buffer, Kernel, KernelOp, Statement, ops_of
+from ncc.ir.kernel_axes import unrolled
 from ncc.ir.kernel_ops import role_of, writes
 from ncc.nki.trace import NkiValidationError
 
@@ -63,7 +64,7 @@ def _bytes(flags: NDArray[np.bool_], access: Access) -> NDArray[np.bool_]:
 
 def sentences(kernels: Sequence[Kernel], simulated: bool) -> Iterator[str]:
     """Warnings, by core; NCC903 for a tile that nobody wrote and that goes to an output."""
-    for kernel in kernels:
+    for kernel in map(unrolled, kernels):
         tiles = {
             b.name: Tile(b)
             for b in kernel.buffers
