@@ -15,7 +15,7 @@ KINDS = {
 }
 ENGINES = {"vector": "DVE", "scalar": "Activation", "gpsimd": "Pool", "tensor": "PE"}
 MOVES = frozenset(("dma_copy", "dma_transpose", "tensor_copy", "nc_stream_shuffle"))
-MOST_TURNS = 1 << 20  # iterations that are unrolled
+MOST_TURNS = 1 << 12  # turns that are unrolled; a longer loop runs on the machine
 
 
 def cell(dtype: str) -> str:
