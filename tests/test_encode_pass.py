@@ -396,6 +396,18 @@ def test_an_input_is_read_at_the_place_of_its_location():
             "NCC606 i: does average, which has no code",
         ),
         (
+            Inst(
+                "i",
+                "Matmult",
+                "PE",
+                (whole("in0", "bfloat16", 128, 64), whole("half", "bfloat16", 128, 64)),
+                (whole("p", "float32", 64, 64),),
+                (("accumulation_flag", 3), ("perf_mode", "DoubleRow")),
+            ),
+            "NCC606 i: has perf_mode=DoubleRow, and no record of ncc's packs rows or columns (two "
+            "products, one for each half of the rows, give the same sum)",
+        ),
+        (
             Inst("i", "TensorCopy", "DVE", (column("sum"),), (whole("nowhere", "float32", 1, 1),)),
             "NCC606 i: touches nowhere, which has no place",
         ),

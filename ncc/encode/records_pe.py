@@ -32,6 +32,9 @@ def matmult(ctx: Context, inst: Inst) -> list[Record]:
     flag = int(key(inst, "accumulation_flag"))
     if not flag:
         raise refusal(inst, "has no accumulation flag", "mm-acc-flags sets it")
+    if (mode := key(inst, "perf_mode")) != "None":
+        said = f"has perf_mode={mode}, and no record of ncc's packs rows or columns"
+        raise refusal(inst, said, "two products, one for each half of the rows, give the same sum")
     shared: dict[str, Any] = {
         "num_active_rows": weights.channels,
         "num_active_cols": weights.elements,
