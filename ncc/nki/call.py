@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -98,6 +99,11 @@ class JitKernel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if is_tracing():
             return self.inlined(args, kwargs)
+        if "jax" in sys.modules:
+            from ncc.nki.in_jax import custom_call, is_traced
+
+            if is_traced(args, kwargs):
+                return custom_call(self, args, kwargs, default_target())
         simulated = os.environ.get("NKI_SIMULATOR", "0") not in ("", "0")
         return self.run(args, kwargs, simulated=simulated)
 
