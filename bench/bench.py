@@ -78,9 +78,9 @@ def whole_process(command: list[str], runs: int, folder: str) -> float:
 
 
 def best(job: Callable[[], object], count: int) -> float:
-    """Microseconds an item, the best of five rounds."""
+    """Microseconds an item, the best of 25 rounds: disturbance comes in bursts."""
     times: list[float] = []
-    for _ in range(5):
+    for _ in range(25):
         began = time.perf_counter()
         job()
         times.append(time.perf_counter() - began)
