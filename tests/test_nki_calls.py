@@ -699,7 +699,7 @@ def test_the_drivers_functions(tmp_path):
 
 
 def test_torch_arrays_give_torch_arrays():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs PyTorch, which ncc does not install")
     a = torch.arange(12, dtype=torch.float32).reshape(3, 4)
     for given in (a, a.to(torch.bfloat16)):
         found = nki.simulate(scaled)(given)

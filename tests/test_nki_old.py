@@ -895,15 +895,15 @@ def test_the_older_names_are_found() -> None:
 
     install()
     try:
-        import neuronxcc.nki as theirs  # pyright: ignore
-        import neuronxcc.nki.compiler as compiler  # pyright: ignore
-        import neuronxcc.nki.isa as isa  # pyright: ignore
-        import neuronxcc.nki.language as language  # pyright: ignore
-        from neuronxcc.nki._private.private_api import sendrecv  # pyright: ignore
-        from neuronxcc.nki.isa.constants import oob_mode  # pyright: ignore
-        from neuronxcc.nki.language.constants import sizeinbytes  # pyright: ignore
-        from neuronxcc.nki.typing import mutable_tensor, tensor  # pyright: ignore
-        from neuronxcc.starfish.support.dtype import bfloat16  # pyright: ignore
+        import neuronxcc.nki as theirs
+        import neuronxcc.nki.compiler as compiler
+        import neuronxcc.nki.isa as isa
+        import neuronxcc.nki.language as language
+        from neuronxcc.nki._private.private_api import sendrecv
+        from neuronxcc.nki.isa.constants import oob_mode
+        from neuronxcc.nki.language.constants import sizeinbytes
+        from neuronxcc.nki.typing import mutable_tensor, tensor
+        from neuronxcc.starfish.support.dtype import bfloat16
 
         assert theirs is nki and isa is nisa and language is nl
         assert compiler.sbuf == nl.sbuf and theirs.compiler is compiler

@@ -65,7 +65,7 @@ class Hosts:
     """The finder of such libraries; it stands last, so that an installed one is used."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
-        return ModuleSpec(name, self, is_package=True) if name.split(".")[0] in HOSTS else None  # pyright: ignore[reportArgumentType]
+        return ModuleSpec(name, self, is_package=True) if name.split(".")[0] in HOSTS else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return Host(spec.name)
@@ -249,7 +249,7 @@ def main() -> int:
     if not asked.folder.is_dir():
         parser.error(f"{asked.folder} is no folder; say DIR=FOLDER")
     nki.install()
-    sys.meta_path.append(Hosts())  # pyright: ignore[reportArgumentType]
+    sys.meta_path.append(Hosts())
     files = list(sources(asked.folder.resolve(), asked.repository, asked.commit))
     results: list[Result] = []
     missing: list[str] = []

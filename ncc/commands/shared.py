@@ -40,70 +40,70 @@ class Commands(click.Group):
         return found
 
 
+PROGRAM_OPTIONS = (
+    click.argument("program"),
+    click.option(
+        "--target",
+        "machine",
+        default="trn2",
+        metavar="TARGET",
+        show_default=True,
+        help="trn1, trn2 or trn3; `trn2,sbuf=8192,psum=2` has less memory",
+    ),
+    click.option(
+        "--with-pass",
+        multiple=True,
+        metavar="NAME=FILE[:PASS]",
+        help="put the pass of a file in the place of a pass",
+    ),
+    click.option("--skip", multiple=True, metavar="P[,P]", help="leave out these optional passes"),
+    click.option(
+        "--lnc",
+        type=click.IntRange(1, 2),
+        default=1,
+        show_default=True,
+        help="cores a logical core has",
+    ),
+    click.option(
+        "--ranks",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="ranks that run it",
+    ),
+    click.option(
+        "--arg",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="a parameter of a kernel: a=bf16[128,512], scale=0.125",
+    ),
+    click.option(
+        "--allocator",
+        type=click.Choice(ALLOCATORS),
+        help="who places tiles in SBUF and PSUM  [default: the kernel's, else coloring]",
+    ),
+    click.option(
+        "--raise-attention",
+        is_flag=True,
+        help="put the attention kernel in the place of dot, softmax and dot",
+    ),
+    click.option(
+        "--raise-mlp",
+        is_flag=True,
+        help="put a kernel in the place of dot, activation and dot, where there is one",
+    ),
+    click.option(
+        "--nki-form",
+        type=click.Choice(["bir", "klir"]),
+        help="how a kernel's body travels into BIR; the NEFF is the same"
+        "  [default: the kernel's, else bir]",
+    ),
+)
+
+
 def program_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """PROGRAM and the options that say how it is compiled."""
-    options = (
-        click.argument("program"),
-        click.option(
-            "--target",
-            "machine",
-            default="trn2",
-            metavar="TARGET",
-            show_default=True,
-            help="trn1, trn2 or trn3; `trn2,sbuf=8192,psum=2` has less memory",
-        ),
-        click.option(
-            "--with-pass",
-            multiple=True,
-            metavar="NAME=FILE[:PASS]",
-            help="put the pass of a file in the place of a pass",
-        ),
-        click.option(
-            "--skip", multiple=True, metavar="P[,P]", help="leave out these optional passes"
-        ),
-        click.option(
-            "--lnc",
-            type=click.IntRange(1, 2),
-            default=1,
-            show_default=True,
-            help="cores a logical core has",
-        ),
-        click.option(
-            "--ranks",
-            type=click.IntRange(min=1),
-            default=1,
-            show_default=True,
-            help="ranks that run it",
-        ),
-        click.option(
-            "--arg",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="a parameter of a kernel: a=bf16[128,512], scale=0.125",
-        ),
-        click.option(
-            "--allocator",
-            type=click.Choice(ALLOCATORS),
-            help="who places tiles in SBUF and PSUM  [default: the kernel's, else coloring]",
-        ),
-        click.option(
-            "--raise-attention",
-            is_flag=True,
-            help="put the attention kernel in the place of dot, softmax and dot",
-        ),
-        click.option(
-            "--raise-mlp",
-            is_flag=True,
-            help="put a kernel in the place of dot, activation and dot, where there is one",
-        ),
-        click.option(
-            "--nki-form",
-            type=click.Choice(["bir", "klir"]),
-            help="how a kernel's body travels into BIR; the NEFF is the same"
-            "  [default: the kernel's, else bir]",
-        ),
-    )
-    for option in reversed(options):
+    for option in reversed(PROGRAM_OPTIONS):
         command = option(command)
     return command
 
