@@ -325,7 +325,7 @@ class DocumentReader:
             "imm_value": self.imm,
             "register_access": self.reg,
         }
-        if kind not in made:
+        if not isinstance(kind, str) or kind not in made:
             self.fail(
                 "NCC426", f"no operand is read whose kind is {kind}", nearest(str(kind), made)
             )

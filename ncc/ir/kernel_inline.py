@@ -80,9 +80,10 @@ def expansion(inst: Inst, module: Module) -> Expansion:
     """The body of a call site (55), over the caller's sets."""
     functions = called(inst, module)
     mine = {of.name: of for of in module.main.sets}
-    args = cast("tuple[tuple[str, str], ...]", key(inst, "func_args"))
-    outs = cast("tuple[tuple[str, str], ...]", key(inst, "func_outs"))
-    bound = dict((*args, *outs))
+    pairs = cast("tuple[Any, ...]", (*key(inst, "func_args"), *key(inst, "func_outs")))
+    if bad := [x for x in pairs if not isinstance(x, tuple) or len(cast(Any, x)) != 2]:
+        raise fault("NCC394", inst, f"has a binding {bad[0]!r}, which is no pair of names")
+    bound = cast("dict[str, str]", dict(pairs))
     for name, of in bound.items():
         if of not in mine:
             raise fault("NCC394", inst, f"binds {name} to {of}, which is no set of its caller")
