@@ -81,8 +81,9 @@ def expansion(inst: Inst, module: Module) -> Expansion:
     functions = called(inst, module)
     mine = {of.name: of for of in module.main.sets}
     pairs = cast("tuple[Any, ...]", (*key(inst, "func_args"), *key(inst, "func_outs")))
-    if bad := [x for x in pairs if not isinstance(x, tuple) or len(cast(Any, x)) != 2]:
-        raise fault("NCC394", inst, f"has a binding {bad[0]!r}, which is no pair of names")
+    for pair in pairs:
+        if type(pair) is not tuple or len(cast(Any, pair)) != 2:
+            raise fault("NCC394", inst, f"has a binding {pair!r}, which is no pair of names")
     bound = cast("dict[str, str]", dict(pairs))
     for name, of in bound.items():
         if of not in mine:
