@@ -82,7 +82,7 @@ def expansion(inst: Inst, module: Module) -> Expansion:
     mine = {of.name: of for of in module.main.sets}
     pairs = cast("tuple[Any, ...]", (*key(inst, "func_args"), *key(inst, "func_outs")))
     for pair in pairs:
-        if type(pair) is not tuple or len(cast(Any, pair)) != 2:
+        if type(pair) is not tuple or len(pair) != 2:
             raise fault("NCC394", inst, f"has a binding {pair!r}, which is no pair of names")
     bound = cast("dict[str, str]", dict(pairs))
     for name, of in bound.items():
