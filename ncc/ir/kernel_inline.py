@@ -81,10 +81,10 @@ def expansion(inst: Inst, module: Module) -> Expansion:
     functions = called(inst, module)
     mine = {of.name: of for of in module.main.sets}
     pairs = cast("tuple[Any, ...]", (*key(inst, "func_args"), *key(inst, "func_outs")))
-    for pair in pairs:
-        if type(pair) is not tuple or len(pair) != 2:
-            raise fault("NCC394", inst, f"has a binding {pair!r}, which is no pair of names")
-    bound = cast("dict[str, str]", dict(pairs))
+    try:
+        bound = cast("dict[str, str]", dict(pairs))
+    except (TypeError, ValueError):
+        raise fault("NCC394", inst, "has a binding that is no pair of names") from None
     for name, of in bound.items():
         if of not in mine:
             raise fault("NCC394", inst, f"binds {name} to {of}, which is no set of its caller")
