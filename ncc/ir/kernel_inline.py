@@ -82,7 +82,7 @@ def expansion(inst: Inst, module: Module) -> Expansion:
     mine = {of.name: of for of in module.main.sets}
     pairs = cast("tuple[Any, ...]", (*key(inst, "func_args"), *key(inst, "func_outs")))
     try:
-        bound = cast("dict[str, str]", dict(pairs))
+        bound: dict[str, str] = dict(pairs)
     except (TypeError, ValueError):
         raise fault("NCC394", inst, "has a binding that is no pair of names") from None
     for name, of in bound.items():
