@@ -8,7 +8,7 @@ A call of one function is one core's. That of several is woven into one program
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import attrs
 
@@ -80,7 +80,7 @@ def expansion(inst: Inst, module: Module) -> Expansion:
     """The body of a call site (55), over the caller's sets."""
     functions = called(inst, module)
     mine = {of.name: of for of in module.main.sets}
-    pairs = cast("tuple[Any, ...]", (*key(inst, "func_args"), *key(inst, "func_outs")))
+    pairs = (*key(inst, "func_args"), *key(inst, "func_outs"))
     try:
         bound: dict[str, str] = dict(pairs)
     except (TypeError, ValueError):
